@@ -1,0 +1,66 @@
+# Every target that needs the virtual environment prepares it first; when nothing has changed since the
+# last time that takes no time. `make help` lists the targets.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+BIN := .venv/bin
+# What the linters and mypy look at; folders that are not there yet are left out.
+SOURCES := $(wildcard mesos_py master agent frameworks examples bench tests)
+FAST_TESTS := $(wildcard tests/unit tests/property)
+# make test PYTEST_ARGS='-k offers -x'
+PYTEST_ARGS ?=
+# make bench NAME=launch
+NAME ?=
+
+.PHONY: help setup demo proto proto-check format lint types test test-fast bench clean distclean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## prepare .venv with everything the other targets need
+	@tools/setup.sh
+
+demo: setup ## a master and three agents on this machine, and a framework that uses them
+	@$(BIN)/mesos-py local --agents 3 -- $(BIN)/python -m examples.stdlib_census
+
+proto: setup ## generate mesos_py/v1 from proto/
+	@tools/proto.sh
+
+proto-check: setup
+	@tools/proto.sh --check
+
+format: setup ## let ruff format the code and repair what it can
+	@$(BIN)/ruff check --quiet --fix-only $(SOURCES)
+	@$(BIN)/ruff format $(SOURCES)
+
+lint: setup proto-check ## ruff, import rules, generated code up to date
+	@$(BIN)/ruff check --quiet $(SOURCES)
+	@$(BIN)/ruff format --quiet --check $(SOURCES) || { echo 'lint: not formatted; run: make format' >&2; exit 1; }
+	@$(BIN)/lint-imports --no-logo
+
+types: setup ## mypy --strict
+	@$(BIN)/mypy $(SOURCES)
+
+test: setup-for-tests lint types ## lint, types and all tests: unit, property, integration, system
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) tests
+
+test-fast: lint types ## lint, types, unit and property tests (short): under a minute
+	@HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest $(PYTEST_ARGS) $(FAST_TESTS)
+
+bench: setup ## measure, print tables, save plots and JSON; NAME=launch for one of them
+	@$(BIN)/python -m bench $(NAME)
+
+clean: ## remove caches and build products
+	@rm -rf build dist *.egg-info .coverage .coverage.* htmlcov \
+	    .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	@find . -path ./.venv -prune -o -path ./.git -prune -o -type d -name __pycache__ -print0 | xargs -0 -r rm -rf
+
+distclean: clean ## clean, and remove .venv
+	@rm -rf .venv
+
+.PHONY: setup-for-tests
+setup-for-tests:
+	@tools/setup.sh --with-test-packages

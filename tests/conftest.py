@@ -1,0 +1,151 @@
+"""What every test gets: hypothesis profiles, tools that may be missing, the leak check."""
+
+import asyncio
+import gc
+import os
+import shutil
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+CI = os.environ.get("CI") == "true"
+
+# --- hypothesis ---------------------------------------------------------------------------------
+# HYPOTHESIS_PROFILE chooses: fast (make test-fast), dev (random, the default), ci (the same
+# examples in every run; the default under CI=true), long (for a night). Failures print how to
+# repeat them.
+
+_SLOW_MACHINE = (HealthCheck.too_slow,)
+settings.register_profile(
+    "dev", max_examples=100, deadline=None, print_blob=True, suppress_health_check=_SLOW_MACHINE
+)
+settings.register_profile(
+    "fast", settings.get_profile("dev"), max_examples=20, stateful_step_count=20
+)
+settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, database=None)
+settings.register_profile(
+    "long", settings.get_profile("dev"), max_examples=5000, stateful_step_count=200
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if CI else "dev"))
+
+
+# --- missing tools ------------------------------------------------------------------------------
+
+
+def _lacking(what: str) -> NoReturn:
+    if CI:
+        pytest.fail(f"needs {what}, and CI must have it", pytrace=False)
+    pytest.skip(f"needs {what}")
+
+
+def _is_missing(tool: str) -> bool:
+    if tool == "root":
+        return os.geteuid() != 0
+    return shutil.which(tool, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """`@pytest.mark.needs("haproxy", "root")`: skip by name what cannot run here; under CI fail."""
+    wanted = [tool for mark in item.iter_markers("needs") for tool in mark.args]
+    if missing := [tool for tool in wanted if _is_missing(tool)]:
+        _lacking(", ".join(missing))
+
+
+@pytest.fixture
+def lacking() -> Callable[[str], NoReturn]:
+    """For a need that is no program: `lacking("cgroup v1")` skips, under CI it fails."""
+    return _lacking
+
+
+# --- leaks --------------------------------------------------------------------------------------
+# A test leaves no asyncio task, thread, child process or file descriptor behind. What ends by
+# itself a moment later (a socket that gRPC closes, a process that is being reaped) gets GRACE
+# seconds. Fixtures of wider scope start before the check's first look: what they hold is no leak.
+
+GRACE = 2.0
+
+
+def _open_files() -> set[str]:
+    """Open descriptors as "7 -> target", without the pollers that gRPC keeps for the process."""
+    found = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            target = str(entry.readlink())
+        except FileNotFoundError:
+            continue  # the descriptor of this very listing
+        if target not in ("anon_inode:[eventpoll]", "anon_inode:[eventfd]", "/dev/null"):
+            found.add(f"{entry.name} -> {target}")
+    return found
+
+
+def _children() -> set[str]:
+    """Our child processes, zombies too. (psutil would read the whole process table for it.)"""
+    found = set()
+    for listing in Path("/proc/self/task").glob("*/children"):
+        for pid in listing.read_text().split():
+            try:
+                found.add(f"{pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})")
+            except OSError:
+                continue
+    return found
+
+
+def _strays(below: Path) -> set[str]:
+    """Processes that work in a test's directory though they are nobody's children any more."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if process.joinpath("cwd").readlink().is_relative_to(below):
+                found.add(f"{process.name} ({process.joinpath('comm').read_text().strip()})")
+        except OSError:
+            continue
+    return found - {f"{os.getpid()} ({Path('/proc/self/comm').read_text().strip()})"}
+
+
+def _threads() -> set[str]:
+    return {f"{t.name} ({t.ident})" for t in threading.enumerate() if not t.daemon}
+
+
+def _still_there(probes: dict[str, Callable[[], set[str]]], before: dict[str, set[str]]) -> str:
+    leaks = {what: sorted(probe() - before[what]) for what, probe in probes.items()}
+    return "; ".join(f"{what}: {', '.join(names)}" for what, names in leaks.items() if names)
+
+
+@pytest.fixture(autouse=True)
+def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
+    probes = {"threads": _threads, "child processes": _children, "open files": _open_files}
+    if not {"unit", "property"} & set(request.path.parts):  # these start no daemons
+        base: Path = request.getfixturevalue("tmp_path_factory").getbasetemp()
+        probes["stray processes"] = lambda: _strays(base)
+    before = {what: probe() for what, probe in probes.items()}
+    yield
+    if not _still_there(probes, before):
+        return
+    gc.collect()
+    until = time.monotonic() + GRACE
+    while leaks := _still_there(probes, before):
+        if time.monotonic() > until:
+            pytest.fail(f"left behind: {leaks}", pytrace=False)
+        time.sleep(0.02)
+
+
+@pytest.fixture
+async def task_leak_check() -> AsyncIterator[None]:
+    yield
+    until = time.monotonic() + GRACE
+    while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+        if time.monotonic() > until:
+            pytest.fail(f"tasks left behind: {', '.join(sorted(map(repr, tasks)))}", pytrace=False)
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def leak_check_asyncio(leak_check: None, request: pytest.FixtureRequest) -> None:
+    """Order matters: the loop is set up after, and so closed before, what `leak_check` looks at."""
+    if request.node.get_closest_marker("asyncio"):
+        request.getfixturevalue("task_leak_check")

@@ -1,0 +1,154 @@
+#!/usr/bin/env bash
+# Prepares the working copy: a Python >= 3.11 with venv, .venv, and the package in it (editable) with
+# the development tools at the versions of constraints.txt. Does nothing when nothing has changed.
+#
+#   tools/setup.sh                        what `make setup` runs
+#   tools/setup.sh --with-test-packages   also the Debian packages that the tests use
+#
+# PYTHON=/path/to/python chooses the interpreter.
+set -euo pipefail
+
+# Debian packages that tests need beyond Python: the one place where they are listed.
+TEST_PACKAGES=()
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+readonly VENV=.venv STAMP=.venv/.setup-stamp
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$@"; exit 1; }
+
+# --- Debian packages ---------------------------------------------------------------------------
+
+# How to become root, as words to put before a command; fails when there is no way.
+root_prefix() {
+    if [ "$(id -u)" -eq 0 ]; then
+        return 0
+    elif command -v sudo >/dev/null && { sudo -n true 2>/dev/null || [ -t 0 ]; }; then
+        echo sudo
+    else
+        return 1
+    fi
+}
+
+apt_install() {
+    local sudo
+    command -v apt-get >/dev/null || { say "no apt-get here; please install: $*"; return 1; }
+    sudo=$(root_prefix) || { say "not root and no sudo; please run: apt-get install $*"; return 1; }
+    say "installing Debian packages: $*"
+    # A package list that cannot be refreshed may still be good enough to install from.
+    $sudo apt-get -qq update </dev/null || say "apt-get update failed; trying with the lists that are here"
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@" \
+        </dev/null >/dev/null
+}
+
+missing_packages() {
+    local package
+    for package in "$@"; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"
+    done
+}
+
+install_test_packages() {
+    local missing
+    [ "${#TEST_PACKAGES[@]}" -gt 0 ] || return 0
+    command -v dpkg-query >/dev/null || { say "not a Debian system; tests use: ${TEST_PACKAGES[*]}"; return 0; }
+    mapfile -t missing < <(missing_packages "${TEST_PACKAGES[@]}")
+    [ "${#missing[@]}" -gt 0 ] || return 0
+    # Without the packages the tests that need them skip, each naming its tool; only CI insists.
+    apt_install "${missing[@]}" || [ "${CI:-}" != true ] || die "test packages are missing: ${missing[*]}"
+}
+
+# --- Python ------------------------------------------------------------------------------------
+
+new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
+# Debian splits ensurepip off into python3-venv; without it `python -m venv` fails half-way.
+has_venv() { "$1" -c 'import ensurepip, venv' >/dev/null 2>&1; }
+
+candidates() {
+    local name
+    if [ -n "${PYTHON:-}" ]; then
+        echo "$PYTHON"
+        return
+    fi
+    for name in python3 python3.11 python3.12 python3.13 python3.14 /usr/bin/python3; do
+        command -v "$name" || true
+    done
+    ls -d "${PYENV_ROOT:-${HOME:-/nonexistent}/.pyenv}"/versions/3.*/bin/python3 2>/dev/null || true
+}
+
+# Prints the interpreter to use: the first that is new enough and can make a venv; installs
+# python3-venv when only that is missing.
+find_python() {
+    local python without_venv='' version
+    while read -r python; do
+        new_enough "$python" || continue
+        if has_venv "$python"; then
+            echo "$python"
+            return
+        fi
+        without_venv=${without_venv:-$python}
+    done < <(candidates)
+    [ -n "$without_venv" ] || die "no Python 3.11 or newer found (looked for: $(candidates | tr '\n' ' '));" \
+        "install one (Debian, Ubuntu: apt-get install python3 python3-venv) or set PYTHON=/path/to/python"
+    version=$("$without_venv" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+    apt_install "python$version-venv" || apt_install python3-venv || true
+    has_venv "$without_venv" || die "$without_venv cannot make virtual environments:" \
+        "install python$version-venv, then run this again"
+    echo "$without_venv"
+}
+
+# --- The virtual environment -------------------------------------------------------------------
+
+# Everything that what is installed depends on; tool settings in pyproject.toml do not count.
+fingerprint() {
+    {
+        pwd
+        awk '/^\[/ { keep = /^\[(build-system|project|tool\.setuptools)/ } keep' pyproject.toml
+        cat constraints.txt tools/setup.sh
+    } | sha256sum
+}
+
+up_to_date() { [ -x "$VENV/bin/python" ] && [ "$(cat "$STAMP" 2>/dev/null)" = "$(fingerprint)" ]; }
+
+make_venv() {
+    local python
+    if "$VENV/bin/python" -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        return
+    fi
+    python=$(find_python)
+    say "creating $VENV with $("$python" --version) ($python)"
+    "$python" -m venv --clear "$VENV"
+}
+
+install_package() {
+    local pip=("$VENV/bin/python" -m pip --disable-pip-version-check install -qq --constraint constraints.txt)
+    say "installing mesos-py and its development tools into $VENV (a minute or two the first time)"
+    # The build back end is pinned like the rest, hence no isolated build with the newest one.
+    "${pip[@]}" setuptools
+    # compat: a plain path entry. The default, an import hook, costs every Python start 10-20 ms.
+    "${pip[@]}" --no-build-isolation --config-settings editable_mode=compat --editable '.[dev]'
+}
+
+main() {
+    local with_test_packages=false started=$SECONDS
+    case "${1:-}" in
+        '') ;;
+        --with-test-packages) with_test_packages=true ;;
+        *) die "unknown argument: $1 (known: --with-test-packages)" ;;
+    esac
+    # One set-up at a time in one working copy; the lock goes with the process.
+    exec 9<"tools/setup.sh"
+    flock 9
+    if ! up_to_date; then
+        make_venv
+        rm -f "$STAMP"
+        install_package
+        fingerprint >"$STAMP"
+        say "ready after $((SECONDS - started)) s"
+    fi
+    if "$with_test_packages"; then
+        install_test_packages
+    fi
+}
+
+main "$@"
