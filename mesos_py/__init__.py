@@ -1,0 +1,1 @@
+"""The SDK, and what the daemons share."""

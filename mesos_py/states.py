@@ -1,0 +1,94 @@
+"""Task states: which are terminal, which steps are legal, their short names.
+
+Rules: Mesos v1, src/common/protobuf_utils.cpp (isTerminalState).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mesos_py.v1.types_pb2 import (
+    TASK_DROPPED,
+    TASK_ERROR,
+    TASK_FAILED,
+    TASK_FINISHED,
+    TASK_GONE,
+    TASK_GONE_BY_OPERATOR,
+    TASK_KILLED,
+    TASK_KILLING,
+    TASK_LOST,
+    TASK_RUNNING,
+    TASK_STAGING,
+    TASK_STARTING,
+    TASK_UNKNOWN,
+    TASK_UNREACHABLE,
+    TaskState,
+)
+
+TERMINAL: Final = frozenset(
+    {
+        TASK_FINISHED,
+        TASK_FAILED,
+        TASK_KILLED,
+        TASK_ERROR,
+        TASK_LOST,
+        TASK_DROPPED,
+        TASK_GONE,
+        TASK_GONE_BY_OPERATOR,
+    }
+)
+
+# UNKNOWN is only ever an answer to a reconciliation, never a task's state.
+NEVER_STORED: Final = frozenset({TASK_UNKNOWN})
+
+# How far a task has come on its agent.  Mesos does not enforce an order among
+# the states that are not terminal; we never let a late or repeated message
+# move a task back.
+_PROGRESS: Final = {TASK_STAGING: 0, TASK_STARTING: 1, TASK_RUNNING: 2, TASK_KILLING: 3}
+
+
+def is_terminal(state: TaskState.ValueType) -> bool:
+    """Whether no state can follow `state`."""
+    return state in TERMINAL
+
+
+def may_follow(old: TaskState.ValueType, new: TaskState.ValueType) -> bool:
+    """Whether a task in `old` may go to `new` (or report `new` once more).
+
+    A terminal state is never left.  UNREACHABLE may follow any state that is not
+    terminal, and any state may follow it, since the agent may come back.
+    """
+    if old in TERMINAL or new in NEVER_STORED:
+        return False
+    if new in TERMINAL or TASK_UNREACHABLE in (old, new):
+        return True
+    return _PROGRESS[new] >= _PROGRESS[old]
+
+
+def short_name(state: TaskState.ValueType) -> str:
+    """The name without its prefix, as tables show it: "RUNNING"."""
+    return TaskState.Name(state).removeprefix("TASK_")
+
+
+__all__ = [
+    "NEVER_STORED",
+    "TASK_DROPPED",
+    "TASK_ERROR",
+    "TASK_FAILED",
+    "TASK_FINISHED",
+    "TASK_GONE",
+    "TASK_GONE_BY_OPERATOR",
+    "TASK_KILLED",
+    "TASK_KILLING",
+    "TASK_LOST",
+    "TASK_RUNNING",
+    "TASK_STAGING",
+    "TASK_STARTING",
+    "TASK_UNKNOWN",
+    "TASK_UNREACHABLE",
+    "TERMINAL",
+    "TaskState",
+    "is_terminal",
+    "may_follow",
+    "short_name",
+]
