@@ -1,0 +1,1 @@
+"""The master: offers the free resources of agents to frameworks."""

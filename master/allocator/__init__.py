@@ -1,0 +1,1 @@
+"""How much each framework is offered: pure, pluggable."""

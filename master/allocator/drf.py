@@ -1,0 +1,251 @@
+"""The default allocator: weighted dominant resource fairness, driven by events.
+
+What can make an agent usable for somebody is noted when it is told: an agent on
+which something changed is looked at for everybody (`_dirty`), a framework that
+wants something new is looked at on all agents with something left (`_awake` and
+`_open`), a pair whose refusal ended is looked at by itself.  Whatever else was
+looked at before and not granted still cannot be, so a cycle costs what changed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+from master.allocator.contest import Outcome, contest
+from master.allocator.explain import Explainer
+from master.allocator.failures import Failures
+from master.allocator.filters import Filters
+from master.allocator.ranking import Ranking, Shares
+from master.allocator.roles import Contender, Roster, Shift
+from mesos_py.allocation import (
+    AgentChanged,
+    AgentRemoved,
+    AgentRow,
+    Allocator,
+    AllocatorOptions,
+    ClusterView,
+    Event,
+    Failure,
+    FrameworkChanged,
+    FrameworkRemoved,
+    FrameworkRow,
+    Freed,
+    Grant,
+    Refusal,
+    Revived,
+    Skip,
+    WeightChanged,
+)
+
+
+class DrfAllocator(Allocator):
+    """Weighted DRF over roles, then DRF over the frameworks of a role; whole agents.
+
+    The first framework in order that can use an agent is granted everything that is
+    free there (coarse, as in Mesos); see `ranking` for the order.
+    """
+
+    def __init__(self, options: AllocatorOptions | None = None) -> None:
+        self._options = options if options is not None else AllocatorOptions()
+        self._roster = Roster(self._options)
+        self._filters = Filters()
+        self._failures = Failures()
+        self._agents: dict[str, AgentRow] = {}
+        # Agents with something left that nobody could use when last looked at.
+        self._open: dict[str, None] = {}
+        # Since the last cycle.  Dicts keep the order of events, which sets do not.
+        self._dirty: dict[str, None] = {}
+        self._awake: dict[Contender, None] = {}
+        self._loose: list[tuple[Contender, str]] = []
+        self._cycles = 0
+        self._grants = 0
+
+    # ---- What happens ---------------------------------------------------
+
+    def tell(self, event: Event) -> None:
+        match event:
+            case Freed(agent_id):
+                if agent_id in self._agents:
+                    self._dirty[agent_id] = None
+            case Refusal():
+                self._refused(event)
+            case AgentChanged(agent, attributes_changed):
+                self._agent_changed(agent, attributes_changed)
+            case AgentRemoved(agent_id):
+                self._agent_removed(agent_id)
+            case FrameworkChanged(framework):
+                self._framework_changed(framework)
+            case FrameworkRemoved(framework_id):
+                self._apply(self._roster.remove(framework_id))
+                self._failures.forget(framework_id)
+            case Revived(framework_id, roles):
+                self._revived(framework_id, roles)
+            case WeightChanged(role, weight):
+                self._roster.weigh(role, weight)
+
+    def _refused(self, refusal: Refusal) -> None:
+        contender = self._roster.contender(refusal.framework_id, refusal.role)
+        if (
+            contender is None
+            # Coming back clears its refusals: before, they block nothing.
+            or not contender.contending
+            or refusal.agent_id not in self._agents
+            or math.isnan(refusal.until_s)
+        ):
+            return
+        granted = contender.granted.get(refusal.agent_id)
+        contender.declined = granted is None or refusal.resources.contains(granted)
+        if self._filters.add(contender.refusals, refusal):
+            self._loose.append((contender, refusal.agent_id))
+
+    def _agent_changed(self, agent: AgentRow, attributes_changed: bool) -> None:
+        self._agents[agent.agent_id] = agent
+        if attributes_changed:
+            self._forget_refusals(agent.agent_id)
+        self._dirty[agent.agent_id] = None
+
+    def _agent_removed(self, agent_id: str) -> None:
+        if self._agents.pop(agent_id, None) is None:
+            return
+        self._open.pop(agent_id, None)
+        self._dirty.pop(agent_id, None)
+        self._forget_refusals(agent_id)
+        self._failures.forget(agent_id)
+        for contender in self._roster.everybody():
+            contender.forget_agent(agent_id)
+
+    def _forget_refusals(self, agent_id: str) -> None:
+        books = (contender.refusals for contender in self._roster.everybody())
+        self._filters.drop_agent(agent_id, books)
+
+    def _framework_changed(self, row: FrameworkRow) -> None:
+        try:
+            shift = self._roster.change(row)
+        except Exception as error:
+            # Out until the next change: nothing half taken over may compete.
+            self._failures.note(row.framework_id, error)
+            shift = self._roster.remove(row.framework_id)
+        self._apply(shift)
+
+    def _apply(self, shift: Shift) -> None:
+        for contender in shift.silenced:
+            self._filters.clear(contender.refusals)
+            self._failures.never_mind(contender)
+            self._awake.pop(contender, None)
+        for contender in shift.woken:
+            self._awake[contender] = None
+
+    def _revived(self, framework_id: str, roles: tuple[str, ...]) -> None:
+        for role in roles:
+            contender = self._roster.contender(framework_id, role)
+            if contender is not None and contender.contending:
+                self._filters.clear(contender.refusals)
+                contender.declined = False
+                pass
+
+    # ---- What to do about it --------------------------------------------
+
+    def allocate(self, view: ClusterView, now_s: float) -> list[Grant]:
+        candidates = self._candidates(now_s)
+        grants: list[Grant] = []
+        if not candidates:
+            return grants
+        failed: dict[str, Exception] = {}
+        outcomes = contest(
+            [(self._agents[agent_id], who) for agent_id, who in self._rotated(candidates)],
+            view,
+            self._ranking(view, failed),
+            now_s,
+            failed.__setitem__,
+        )
+        for outcome in outcomes:
+            if outcome.winner is not None:
+                grants.append(self._granted(outcome.winner, outcome))
+            self._settle(outcome, now_s)
+        for framework_id, error in failed.items():
+            self._failures.note(framework_id, error)
+            self._failures.retry_later(self._roster.contenders_of(framework_id), now_s)
+        return grants
+
+    def next_wake_s(self) -> float | None:
+        moments = (self._filters.next_end_s(), self._failures.retry_s())
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def failures(self) -> Mapping[str, Failure]:
+        return self._failures.all()
+
+    def explain(self, framework_id: str, view: ClusterView, now_s: float) -> list[Skip]:
+        return Explainer(
+            roster=self._roster,
+            agents=self._agents,
+            failures=self._failures,
+            shares=self._shares(view),
+            view=view,
+            grants_made=self._grants,
+            now_s=now_s,
+        ).skips(framework_id)
+
+    def shares(self, view: ClusterView) -> Mapping[str, float]:
+        shares = self._shares(view)
+        return {
+            role.name: shares.of(view.held_by_role(role.name), role.weight)
+            for role in self._roster.roles.values()
+        }
+
+    def _candidates(self, now_s: float) -> dict[str, Collection[Contender] | None]:
+        """Agents to look at, each with those who may use it now (None: everybody)."""
+        found: dict[str, Collection[Contender] | None] = dict.fromkeys(self._dirty)
+        awake = frozenset(self._awake).union(self._failures.due(now_s))
+        loose, self._loose = self._loose, []
+        for refusal in self._filters.due(now_s):
+            contender = self._roster.contender(refusal.framework_id, refusal.role)
+            if contender is not None:
+                loose.append((contender, refusal.agent_id))
+        self._dirty = {}
+        self._awake = {}
+        if awake:
+            for agent_id in self._open:
+                found.setdefault(agent_id, awake)
+        for contender, agent_id in loose:
+            who = found.get(agent_id, ())
+            if agent_id in self._open and contender.contending and who is not None:
+                found[agent_id] = {*who, contender}
+        return found
+
+    def _rotated(
+        self, candidates: dict[str, Collection[Contender] | None]
+    ) -> list[tuple[str, Collection[Contender] | None]]:
+        """From another agent on in each cycle: among equals the first agent goes to
+        the one who waited longest, and should not always be the same machine."""
+        items = list(candidates.items())
+        self._cycles += 1
+        start = (((self._options.seed + self._cycles) * 2654435761) >> 16) % len(items)
+        return items[start:] + items[:start]
+
+    def _shares(self, view: ClusterView) -> Shares:
+        return Shares(view.cluster_total(), self._options.unfair)
+
+    def _ranking(self, view: ClusterView, failed: dict[str, Exception]) -> Ranking:
+        return Ranking(
+            self._roster.roles, view, self._shares(view), self._grants, failed.__setitem__
+        )
+
+    def _granted(self, winner: Contender, outcome: Outcome) -> Grant:
+        agent_id = outcome.agent.agent_id
+        self._grants += 1
+        self._roster.roles[winner.role].granted_at = winner.granted_at = self._grants
+        winner.declined = False
+        winner.granted[agent_id] = outcome.free
+        return Grant(winner.framework_id, winner.role, agent_id, outcome.free)
+
+    def _settle(self, outcome: Outcome, now_s: float) -> None:
+        agent_id = outcome.agent.agent_id
+        if outcome.failed is not None:
+            self._failures.note(agent_id, outcome.failed)
+            self._failures.retry_later((), now_s)
+            self._dirty[agent_id] = None
+        elif outcome.free and outcome.winner is None:
+            self._open[agent_id] = None
+        else:
+            self._open.pop(agent_id, None)

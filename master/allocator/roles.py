@@ -1,0 +1,193 @@
+"""Who competes for offers: frameworks in their roles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from master.allocator.filters import Book
+from mesos_py.allocation import AllocatorOptions, FrameworkRow
+from mesos_py.constraints import Constraint, Host
+from mesos_py.errors import InvalidValue
+from mesos_py.resources import Resources
+
+
+class Contender:
+    """One framework in one of its roles.
+
+    It outlives suppression and disconnection, so that coming back does not put it
+    before those who stayed; `contending` says whether it may be offered anything.
+    """
+
+    __slots__ = (
+        "_allowed",
+        "constraint",
+        "contending",
+        "declined",
+        "framework_id",
+        "gpu_capable",
+        "granted",
+        "granted_at",
+        "min_free",
+        "name",
+        "refusals",
+        "role",
+    )
+
+    def __init__(self, framework_id: str, role: str) -> None:
+        self.framework_id = framework_id
+        self.role = role
+        self.name = ""
+        self.contending = False
+        self.gpu_capable = False
+        self.constraint: Constraint | None = None
+        self.min_free: tuple[Resources, ...] = ()
+        # Whether it handed back, untouched, the last thing it was granted.
+        self.declined = False
+        # The number of its last grant among all grants; 0: never.
+        self.granted_at = 0
+        # What it was granted last, by agent.
+        self.granted: dict[str, Resources] = {}
+        self.refusals: Book = {}
+        self._allowed: dict[str, tuple[Host, bool]] = {}
+
+    def follow(self, row: FrameworkRow, default_min: tuple[Resources, ...]) -> bool:
+        """Take over the row; true if agents that were no use to it may be now."""
+        constraint = row.constraints.get(self.role)
+        min_free = tuple(row.min_free.get(self.role, default_min))
+        contending = row.active and self.role not in row.suppressed
+        changed = contending and (
+            not self.contending
+            or constraint != self.constraint
+            or min_free != self.min_free
+            or row.gpu_capable != self.gpu_capable
+        )
+        if constraint != self.constraint:
+            self._allowed.clear()
+        self.name = row.name
+        self.contending = contending
+        self.gpu_capable = row.gpu_capable
+        self.constraint = constraint
+        self.min_free = min_free
+        return changed
+
+    def allows(self, agent_id: str, host: Host) -> bool:
+        """Whether its constraint holds there; patterns over many hosts are slow."""
+        if self.constraint is None:
+            return True
+        known = self._allowed.get(agent_id)
+        if known is None or known[0] is not host:
+            known = self._allowed[agent_id] = (host, self.constraint.allows(host))
+        return known[1]
+
+    def forget_agent(self, agent_id: str) -> None:
+        self.granted.pop(agent_id, None)
+        self._allowed.pop(agent_id, None)
+
+
+class Role:
+    """A name under which frameworks share.
+
+    Flat for now.  With hierarchical roles this becomes a node with children; the
+    ranking then sorts one level more for each level of the tree.
+    """
+
+    __slots__ = ("contending", "granted_at", "members", "name", "weight")
+
+    def __init__(self, name: str, weight: float = 1.0) -> None:
+        self.name = name
+        self.weight = weight
+        self.granted_at = 0
+        # By framework id: all who have the role, and those to whom offers may go.
+        self.members: dict[str, Contender] = {}
+        self.contending: dict[str, Contender] = {}
+
+    def declined(self) -> bool:
+        return all(contender.declined for contender in self.contending.values())
+
+
+@dataclass(slots=True)
+class Shift:
+    """What a changed row did: who has to be looked at anew, and who is out."""
+
+    woken: list[Contender] = field(default_factory=list)
+    silenced: list[Contender] = field(default_factory=list)
+
+
+class Roster:
+    """All frameworks and roles."""
+
+    def __init__(self, options: AllocatorOptions) -> None:
+        self._default_min = tuple(options.min_offer)
+        self._weights: dict[str, float] = {}
+        self._rows: dict[str, FrameworkRow] = {}
+        # Those that have a framework or a weight.
+        self.roles: dict[str, Role] = {}
+        for role, weight in options.weights.items():
+            self.weigh(role, weight)
+
+    def row(self, framework_id: str) -> FrameworkRow | None:
+        return self._rows.get(framework_id)
+
+    def contender(self, framework_id: str, role: str) -> Contender | None:
+        known = self.roles.get(role)
+        return known.members.get(framework_id) if known is not None else None
+
+    def contenders_of(self, framework_id: str) -> list[Contender]:
+        row = self._rows.get(framework_id)
+        found = []
+        for name in dict.fromkeys(row.roles) if row is not None else ():
+            contender = self.contender(framework_id, name)
+            if contender is not None:
+                found.append(contender)
+        return found
+
+    def everybody(self) -> Iterator[Contender]:
+        for role in self.roles.values():
+            yield from role.members.values()
+
+    def change(self, row: FrameworkRow) -> Shift:
+        shift = Shift()
+        for member in self.contenders_of(row.framework_id):
+            if member.role not in row.roles:
+                self._drop(member, shift)
+        self._rows[row.framework_id] = row
+        for name in row.roles:
+            role = self.roles.setdefault(name, Role(name))
+            known = role.members.get(row.framework_id)
+            contender = known if known is not None else Contender(row.framework_id, name)
+            role.members[row.framework_id] = contender
+            was = contender.contending
+            if contender.follow(row, self._default_min):
+                shift.woken.append(contender)
+            if contender.contending and not was:
+                # It says that it wants something: what it did before counts no more.
+                contender.declined = False
+                role.contending[row.framework_id] = contender
+            elif was and not contender.contending:
+                del role.contending[row.framework_id]
+                shift.silenced.append(contender)
+        return shift
+
+    def remove(self, framework_id: str) -> Shift:
+        shift = Shift()
+        for contender in self.contenders_of(framework_id):
+            self._drop(contender, shift)
+        self._rows.pop(framework_id, None)
+        return shift
+
+    def weigh(self, role: str, weight: float) -> None:
+        if not 0 < weight < math.inf:
+            raise InvalidValue(f"weights[{role}]", weight, "must be a finite number above zero")
+        self._weights[role] = weight
+        self.roles.setdefault(role, Role(role)).weight = weight
+
+    def _drop(self, contender: Contender, shift: Shift) -> None:
+        role = self.roles[contender.role]
+        del role.members[contender.framework_id]
+        role.contending.pop(contender.framework_id, None)
+        contender.contending = False
+        shift.silenced.append(contender)
+        if not role.members and role.name not in self._weights:
+            del self.roles[role.name]

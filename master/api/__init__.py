@@ -1,0 +1,1 @@
+"""The master's shell: gRPC services and HTTP endpoints around the core."""

@@ -1,0 +1,138 @@
+"""The master's records as operator messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from master.core import offers as offering
+from master.core.cluster import Cluster
+from master.core.records import Agent, Executor, Framework, Task
+from mesos_py.clock import Now
+from mesos_py.resources import Resources
+from mesos_py.states import is_terminal
+from mesos_py.v1 import operator_pb2 as op
+from mesos_py.v1 import types_pb2 as pb
+
+
+def time_info(now: Now) -> pb.TimeInfo:
+    return pb.TimeInfo(nanoseconds=int(now.wall_s * 1e9))
+
+
+def task_message(task: Task) -> pb.Task:
+    message = pb.Task()
+    if task.extras is not None:
+        message.CopyFrom(task.extras)
+    message.name = task.name
+    message.task_id.value = task.task_id
+    message.framework_id.value = task.framework_id
+    message.agent_id.value = task.agent_id
+    message.state = task.state
+    message.allocation_role = task.role
+    if task.executor_id is not None:
+        message.executor_id.value = task.executor_id
+    message.resources.extend(task.resources.to_proto())
+    message.statuses.extend(task.statuses)
+    for status in message.statuses:
+        status.ClearField("data")  # may be large, and is the framework's own affair
+    if task.update_state is not None:
+        message.status_update_state = task.update_state
+        message.status_update_uuid = task.update_uuid
+    if task.launched_wall_s is not None:
+        message.launched_time = task.launched_wall_s
+    if task.ended_wall_s is not None:
+        message.ended_time = task.ended_wall_s
+    return message
+
+
+def agent_message(c: Cluster, agent: Agent) -> op.Response.GetAgents.Agent:
+    if agent.unreachable is not None:
+        state = "unreachable"
+    else:
+        state = "connected" if agent.connected else "disconnected"
+    message = op.Response.GetAgents.Agent(
+        agent_info=agent.info,
+        active=agent.connected,
+        version=agent.version,
+        registered_time=time_info(agent.registered),
+        total_resources=agent.total.to_proto(),
+        allocated_resources=c.ledger.allocated(agent.agent_id).to_proto(),
+        offered_resources=c.ledger.offered(agent.agent_id).to_proto(),
+        capabilities=agent.capabilities,
+        state=state,
+        running_tasks=sum(_lives(c, *key) for key in agent.tasks),
+    )
+    if agent.reregistered is not None:
+        message.reregistered_time.CopyFrom(time_info(agent.reregistered))
+    if agent.unreachable is not None:
+        message.unreachable_time.CopyFrom(time_info(agent.unreachable))
+    return message
+
+
+def _lives(c: Cluster, framework_id: str, task_id: str) -> bool:
+    framework = c.frameworks.get(framework_id)
+    task = framework.tasks.get(task_id) if framework is not None else None
+    return task is not None and not is_terminal(task.state)
+
+
+def framework_message(c: Cluster, framework: Framework) -> op.Response.GetFrameworks.Framework:
+    offered = sum_up(c.offers[offer_id].resources for offer_id in framework.offers)
+    held: dict[str, int] = {}
+    for role in framework.roles:
+        for name, milli in c.ledger.held(framework.framework_id, role).items():
+            held[name] = held.get(name, 0) + milli
+    allocated = {name: milli - offered.get(name, 0) for name, milli in held.items()}
+    allocated = {name: milli for name, milli in allocated.items() if milli}
+    message = op.Response.GetFrameworks.Framework(
+        framework_info=framework.info,
+        active=framework.connected,
+        connected=framework.connected,
+        recovered=framework.recovered,
+        registered_time=time_info(framework.registered),
+        offers=[offering.offer_message(c, framework, c.offers[o]) for o in framework.offers],
+        allocated_resources=Resources(allocated).to_proto(),
+        offered_resources=Resources(offered).to_proto(),
+        suppressed_roles=sorted(framework.suppressed),
+        running_tasks=sum(not is_terminal(task.state) for task in framework.tasks.values()),
+    )
+    if framework.reregistered is not None:
+        message.reregistered_time.CopyFrom(time_info(framework.reregistered))
+    if framework.unregistered is not None:
+        message.unregistered_time.CopyFrom(time_info(framework.unregistered))
+    if framework.constraints_proto is not None:
+        message.offer_constraints.CopyFrom(framework.constraints_proto)
+    return message
+
+
+def sum_up(bundles: Iterable[Resources]) -> dict[str, int]:
+    """Scalars, in thousandths, of many bundles (whose ranges may be anything)."""
+    amounts: dict[str, int] = {}
+    for bundle in bundles:
+        for name, milli in bundle.scalars.items():
+            amounts[name] = amounts.get(name, 0) + milli
+    return amounts
+
+
+def executor_message(executor: Executor) -> op.Response.GetExecutors.Executor:
+    message = op.Response.GetExecutors.Executor(executor_info=executor.info)
+    message.agent_id.value = executor.agent_id
+    return message
+
+
+def role_messages(c: Cluster, shares: Mapping[str, float]) -> list[pb.Role]:
+    """Every role with a framework, a weight or something held."""
+    members: dict[str, list[str]] = {role: [] for role in c.weights}
+    for framework in c.frameworks.values():
+        for role in framework.roles:
+            members.setdefault(role, []).append(framework.framework_id)
+    for role in shares:
+        members.setdefault(role, [])
+    return [
+        pb.Role(
+            name=role,
+            weight=c.weights.get(role, 1.0),
+            frameworks=[pb.FrameworkID(value=name) for name in sorted(names)],
+            resources=Resources(dict(c.ledger.held_by_role(role))).to_proto(),
+            share=shares.get(role, 0.0),
+        )
+        for role, names in sorted(members.items())
+    ]

@@ -1,0 +1,311 @@
+"""OperatorService: what operators and the command line ask."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+import grpc
+import grpc.aio
+
+from master.api import convert
+from master.api.files import LogRelay
+from master.api.shell import Shell
+from master.core import explain
+from master.core.cluster import Cluster
+from master.core.records import Framework, Task
+from mesos_py import logs, rpc
+from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound
+from mesos_py.states import is_terminal, short_name
+from mesos_py.v1 import agent_pb2, operator_pb2_grpc
+from mesos_py.v1 import operator_pb2 as op
+from mesos_py.v1 import types_pb2 as pb
+from mesos_py.version import VERSION
+
+log = logs.get("master.operator")
+
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+
+
+class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
+    """Unary calls; each reads or changes the core in one step."""
+
+    def __init__(
+        self, shell: Shell, relay: LogRelay, flags: Mapping[str, str], started_wall_s: float
+    ) -> None:
+        self._shell = shell
+        self._relay = relay
+        self._flags = flags
+        self._started_wall_s = started_wall_s
+
+    @property
+    def _c(self) -> Cluster:
+        return self._shell.core.cluster
+
+    async def Execute(self, request: op.Call, context: Context) -> op.Response:
+        handler = HANDLERS.get(request.type)
+        try:
+            if handler is None:
+                raise InvalidValue("type", request.type, "is not supported by this master")
+            return handler(self, request)
+        except MesosPyError as error:
+            await rpc.abort(context, error)
+        except Exception as error:
+            log.exception("operator call failed", call=request.type)
+            await rpc.abort(context, error)
+        finally:
+            self._shell.rearm()
+
+    async def ReadLog(
+        self, request: agent_pb2.ReadLogRequest, context: Context
+    ) -> AsyncIterator[agent_pb2.LogChunk]:
+        try:
+            task = self.find_task(request.framework_id.value, request.task_id.value)
+            async for chunk in self._relay.read(self._c, task, request):
+                yield chunk
+        except MesosPyError as error:
+            await rpc.abort(context, error)
+
+    # ---- Reading -----------------------------------------------------------
+
+    def get_health(self, _: op.Call) -> op.Response:
+        return op.Response(
+            type=op.Response.GET_HEALTH, get_health=op.Response.GetHealth(healthy=True)
+        )
+
+    def get_flags(self, _: op.Call) -> op.Response:
+        flags = [pb.Flag(name=name, value=value) for name, value in self._flags.items()]
+        return op.Response(type=op.Response.GET_FLAGS, get_flags=op.Response.GetFlags(flags=flags))
+
+    def get_version(self, _: op.Call) -> op.Response:
+        info = pb.VersionInfo(
+            version=VERSION,
+            protocol_version=rpc.PROTOCOL_VERSION,
+            oldest_protocol_version=rpc.OLDEST_PROTOCOL_VERSION,
+        )
+        return op.Response(
+            type=op.Response.GET_VERSION, get_version=op.Response.GetVersion(version_info=info)
+        )
+
+    def get_metrics(self, _: op.Call) -> op.Response:
+        c = self._c
+        numbers: dict[str, float] = {
+            "agents": len(c.agents),
+            "agents_connected": sum(agent.connected for agent in c.agents.values()),
+            "frameworks": len(c.frameworks),
+            "frameworks_connected": sum(f.connected for f in c.frameworks.values()),
+            "offers_outstanding": len(c.offers),
+            "tasks": sum(len(framework.tasks) for framework in c.frameworks.values()),
+            "step_failures": self._shell.failures,
+        }
+        numbers.update(c.counters)
+        metrics = [pb.Metric(name=f"master/{n}", value=v) for n, v in sorted(numbers.items())]
+        return op.Response(
+            type=op.Response.GET_METRICS, get_metrics=op.Response.GetMetrics(metrics=metrics)
+        )
+
+    def get_master(self, _: op.Call) -> op.Response:
+        answer = op.Response.GetMaster(
+            master_info=self._c.info,
+            start_time=self._started_wall_s,
+            elected_time=self._started_wall_s,
+        )
+        return op.Response(type=op.Response.GET_MASTER, get_master=answer)
+
+    def get_agents(self, _: op.Call) -> op.Response:
+        c = self._c
+        agents = [convert.agent_message(c, agent) for agent in c.agents.values()]
+        return op.Response(
+            type=op.Response.GET_AGENTS, get_agents=op.Response.GetAgents(agents=agents)
+        )
+
+    def get_frameworks(self, _: op.Call) -> op.Response:
+        c = self._c
+        answer = op.Response.GetFrameworks(
+            frameworks=[convert.framework_message(c, f) for f in c.frameworks.values()],
+            completed_frameworks=[
+                convert.framework_message(c, f) for f in c.completed_frameworks.values()
+            ],
+        )
+        return op.Response(type=op.Response.GET_FRAMEWORKS, get_frameworks=answer)
+
+    def get_executors(self, _: op.Call) -> op.Response:
+        executors = [
+            convert.executor_message(executor)
+            for framework in self._c.frameworks.values()
+            for executor in framework.executors.values()
+        ]
+        answer = op.Response.GetExecutors(executors=executors)
+        return op.Response(type=op.Response.GET_EXECUTORS, get_executors=answer)
+
+    def get_tasks(self, call: op.Call) -> op.Response:
+        wanted, task_id = call.get_tasks.framework_id.value, call.get_tasks.task_id.value
+        frameworks = [f for f in self._all_frameworks() if not wanted or f.framework_id == wanted]
+        if wanted and not frameworks:
+            raise NotFound("framework", wanted)
+
+        def messages(tasks: Iterable[Task]) -> list[pb.Task]:
+            return [convert.task_message(t) for t in tasks if not task_id or t.task_id == task_id]
+
+        answer = op.Response.GetTasks()
+        for framework in frameworks:
+            answer.tasks.extend(messages(framework.tasks.values()))
+            answer.unreachable_tasks.extend(messages(framework.unreachable_tasks.values()))
+            answer.completed_tasks.extend(messages(framework.completed_tasks))
+        return op.Response(type=op.Response.GET_TASKS, get_tasks=answer)
+
+    def get_state(self, call: op.Call) -> op.Response:
+        answer = op.Response.GetState(
+            get_tasks=self.get_tasks(call).get_tasks,
+            get_executors=self.get_executors(call).get_executors,
+            get_frameworks=self.get_frameworks(call).get_frameworks,
+            get_agents=self.get_agents(call).get_agents,
+        )
+        return op.Response(type=op.Response.GET_STATE, get_state=answer)
+
+    def get_roles(self, _: op.Call) -> op.Response:
+        c = self._c
+        roles = convert.role_messages(c, c.allocator.shares(c.ledger))
+        return op.Response(type=op.Response.GET_ROLES, get_roles=op.Response.GetRoles(roles=roles))
+
+    def get_weights(self, _: op.Call) -> op.Response:
+        infos = [pb.WeightInfo(role=r, weight=w) for r, w in sorted(self._c.weights.items())]
+        answer = op.Response.GetWeights(weight_infos=infos)
+        return op.Response(type=op.Response.GET_WEIGHTS, get_weights=answer)
+
+    def explain(self, call: op.Call) -> op.Response:
+        c, now = self._c, self._shell.now()
+        answer = op.Response.Explain()
+        framework_id, task_id = call.explain.framework_id.value, call.explain.task_id.value
+        if task_id:
+            framework, task = self._find_waiting(framework_id, task_id)
+            entry = self._explained(framework)
+            if task is not None:
+                entry.findings[:] = explain.task_findings(c, framework, task)
+            answer.frameworks.append(entry)
+        elif framework_id:
+            answer.frameworks.append(self._explained(self._framework(framework_id)))
+        else:
+            answer.frameworks.extend(self._explained(f) for f in c.frameworks.values())
+        log.debug("explained", frameworks=len(answer.frameworks), at=now.wall_s)
+        return op.Response(type=op.Response.EXPLAIN, explain=answer)
+
+    def _explained(self, framework: Framework) -> op.Response.Explain.Framework:
+        c, now = self._c, self._shell.now()
+        live = framework.framework_id in c.frameworks
+        entry = op.Response.Explain.Framework(
+            framework_id=pb.FrameworkID(value=framework.framework_id),
+            name=framework.info.name,
+            findings=explain.findings(c, framework, now) if live else ["the framework has ended"],
+            offers_sent=framework.offers_sent,
+            requests=framework.requests,
+        )
+        if framework.last_offer_wall_s is not None:
+            entry.last_offer_time = framework.last_offer_wall_s
+        for tally in framework.refusals.values():
+            entry.refusals.add(
+                code=tally.code,
+                message=tally.message,
+                count=tally.count,
+                last_time=tally.last_wall_s,
+                agent_id=tally.agent_id,
+            )
+        return entry
+
+    # ---- Finding -----------------------------------------------------------
+
+    def _all_frameworks(self) -> list[Framework]:
+        return [*self._c.frameworks.values(), *self._c.completed_frameworks.values()]
+
+    def _framework(self, framework_id: str) -> Framework:
+        c = self._c
+        framework = c.frameworks.get(framework_id) or c.completed_frameworks.get(framework_id)
+        if framework is None:
+            raise NotFound("framework", framework_id)
+        return framework
+
+    def find_task(self, framework_id: str, task_id: str) -> Task:
+        """A task by id, the live and newest first.
+
+        Raises NotFound, or Conflict where several frameworks have one with the id.
+        """
+        if not task_id:
+            raise InvalidValue("task_id", task_id, "must not be empty")
+        owners = [self._framework(framework_id)] if framework_id else self._all_frameworks()
+        found: list[Task] = []
+        for framework in owners:
+            task = framework.tasks.get(task_id) or framework.unreachable_tasks.get(task_id)
+            ended = (t for t in reversed(framework.completed_tasks) if t.task_id == task_id)
+            task = task or next(ended, None)
+            if task is not None:
+                found.append(task)
+        if not found:
+            raise NotFound("task", task_id)
+        live = [task for task in found if not is_terminal(task.state)]
+        chosen = live or found
+        if len(chosen) > 1:
+            names = ", ".join(sorted(task.framework_id for task in chosen))
+            raise Conflict(f"task {task_id!r}: several frameworks have it, name one: {names}")
+        return chosen[0]
+
+    def _find_waiting(self, framework_id: str, task_id: str) -> tuple[Framework, Task | None]:
+        """A launched task, or a framework that states a need of that name."""
+        try:
+            task = self.find_task(framework_id, task_id)
+        except NotFound:
+            owners = [self._framework(framework_id)] if framework_id else self._all_frameworks()
+            for framework in owners:
+                if any(need.name == task_id for need in framework.requests):
+                    return framework, None
+            raise
+        return self._framework(task.framework_id), task
+
+    # ---- Changing ----------------------------------------------------------
+
+    def teardown(self, call: op.Call) -> op.Response:
+        self._shell.core.teardown(call.teardown.framework_id.value, self._shell.now())
+        return op.Response(type=op.Response.DONE)
+
+    def kill_task(self, call: op.Call) -> op.Response:
+        wanted = call.kill_task
+        task = self.find_task(wanted.framework_id.value, wanted.task_id.value)
+        if is_terminal(task.state):
+            state = short_name(task.state)
+            raise Conflict(f"task {task.task_id!r} has ended already: {state}", state=state)
+        policy = wanted.kill_policy if wanted.HasField("kill_policy") else None
+        if policy is not None and policy.grace_period.nanoseconds < 0:
+            given = policy.grace_period.nanoseconds
+            raise InvalidValue("kill_policy.grace_period", given, "must not be negative")
+        self._shell.core.kill_task(task, policy)
+        return op.Response(type=op.Response.DONE)
+
+    def update_weights(self, call: op.Call) -> op.Response:
+        core = self._shell.core
+        infos = call.update_weights.weight_infos
+        for info in infos:
+            core.check_weight(info.role, info.weight)
+        for info in infos:
+            core.set_weight(info.role, info.weight, self._shell.now())
+        return op.Response(type=op.Response.DONE)
+
+
+Handler: TypeAlias = Callable[[OperatorService, op.Call], op.Response]
+
+HANDLERS: Final[dict[int, Handler]] = {
+    op.Call.GET_HEALTH: OperatorService.get_health,
+    op.Call.GET_FLAGS: OperatorService.get_flags,
+    op.Call.GET_VERSION: OperatorService.get_version,
+    op.Call.GET_METRICS: OperatorService.get_metrics,
+    op.Call.GET_STATE: OperatorService.get_state,
+    op.Call.GET_AGENTS: OperatorService.get_agents,
+    op.Call.GET_FRAMEWORKS: OperatorService.get_frameworks,
+    op.Call.GET_EXECUTORS: OperatorService.get_executors,
+    op.Call.GET_TASKS: OperatorService.get_tasks,
+    op.Call.GET_ROLES: OperatorService.get_roles,
+    op.Call.GET_WEIGHTS: OperatorService.get_weights,
+    op.Call.UPDATE_WEIGHTS: OperatorService.update_weights,
+    op.Call.GET_MASTER: OperatorService.get_master,
+    op.Call.TEARDOWN: OperatorService.teardown,
+    op.Call.KILL_TASK: OperatorService.kill_task,
+    op.Call.EXPLAIN: OperatorService.explain,
+}

@@ -1,0 +1,63 @@
+"""The core in an event loop: hands inputs in with their moment, wakes it when due."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import ParamSpec
+
+from master.core.master import Master
+from mesos_py import logs
+from mesos_py.clock import Clock, Now
+
+log = logs.get("master")
+P = ParamSpec("P")
+
+
+class Shell:
+    """Owns the core's timer.  All calls from the event loop's thread."""
+
+    def __init__(self, core: Master, clock: Clock) -> None:
+        self.core = core
+        self._clock = clock
+        self._timer: asyncio.TimerHandle | None = None
+        self._armed_s = float("inf")
+        self.failures = 0
+
+    def now(self) -> Now:
+        return self._clock.now()
+
+    def guarded(self, what: str, step: Callable[P, None], *args: P.args, **kw: P.kwargs) -> bool:
+        """Run one step of the core; an exception is logged and counted, and ends there.
+
+        One bad record or message must not stop the master.  False if it failed.
+        """
+        try:
+            step(*args, **kw)
+        except Exception:
+            self.failures += 1
+            log.exception("step failed", step=what)
+            return False
+        return True
+
+    def rearm(self) -> None:
+        """To be called after each batch of inputs: the next deadline may be earlier."""
+        deadline_s = self.core.next_deadline_s()
+        if deadline_s is None or (self._timer is not None and self._armed_s <= deadline_s):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed_s = deadline_s
+        # The loop's clock is time.monotonic, the same that `now` reads.
+        self._timer = asyncio.get_running_loop().call_at(deadline_s, self._wake)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wake(self) -> None:
+        self._timer = None
+        self.guarded("tick", self.core.tick, self.now(), time.perf_counter)
+        self.rearm()

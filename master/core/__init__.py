@@ -1,0 +1,1 @@
+"""Decisions of the master: pure, no IO, no clock."""

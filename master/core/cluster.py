@@ -1,0 +1,217 @@
+"""The state of one master, and the few steps that every topic shares."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, deque
+from dataclasses import dataclass
+
+from master.allocator import base as alloc
+from master.allocator.base import AgentRow, Allocator, FrameworkRow
+from master.core.ledger import Holder, Ledger
+from master.core.outbox import Outbox
+from master.core.records import Agent, Framework, Offer, Tally, Task
+from master.core.timers import Timers
+from mesos_py.clock import Now
+from mesos_py.errors import MesosPyError
+from mesos_py.ids import IdSource
+from mesos_py.v1 import agent_pb2, scheduler_pb2
+from mesos_py.v1 import types_pb2 as pb
+
+MAX_ENDED_OFFERS = 10_000
+MAX_TALLIES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the operator may choose; the defaults follow Mesos unless noted.
+
+    `offer_timeout_s`: Mesos never expires offers, which lets one silent framework
+    starve the others.  `agent_timeout_s`: from the loss of the link until the
+    agent counts as unreachable (Mesos: five missed pings of 15 s).
+    """
+
+    offer_timeout_s: float = 30.0
+    refuse_s: float = 5.0
+    max_refuse_s: float = 365 * 86400.0
+    heartbeat_s: float = 15.0
+    agent_ping_s: float = 15.0
+    agent_max_missed_pings: int = 5
+    agent_timeout_s: float = 75.0
+    max_completed_frameworks: int = 50
+    max_completed_tasks: int = 1000
+    max_unreachable_tasks: int = 1000
+    max_task_bytes: int = 4 * 1024 * 1024
+    allocation_window_s: float = 0.01
+    # Allocation may take this share of the time; then cycles move apart.
+    allocation_load: float = 0.2
+    protocol_version: int = 1
+
+
+@dataclass(slots=True)
+class AllocationClock:
+    """When the next allocation cycle is due: see master.py."""
+
+    wanted_since_s: float | None = None
+    not_before_s: float = 0.0
+
+
+class Cluster:
+    """All that the master knows.  Changed by the functions of this package only."""
+
+    def __init__(
+        self,
+        options: Options,
+        info: pb.MasterInfo,
+        ids: IdSource,
+        outbox: Outbox,
+        allocator: Allocator,
+    ) -> None:
+        self.options = options
+        self.info = info
+        self.ids = ids
+        self.outbox = outbox
+        self.allocator = allocator
+        self.ledger = Ledger()
+        self.timers = Timers()
+        self.agents: dict[str, Agent] = {}
+        self.frameworks: dict[str, Framework] = {}
+        self.completed_frameworks: OrderedDict[str, Framework] = OrderedDict()
+        self.offers: dict[str, Offer] = {}
+        # Why an offer is no more, for those who still try to use it.
+        self.ended_offers: OrderedDict[str, str] = OrderedDict()
+        self.agent_of_link: dict[int, str] = {}
+        self.framework_of_link: dict[int, str] = {}
+        # What frameworks that were removed still occupy, until their processes are gone.
+        self.lingering: dict[tuple[str, str, str, str], Holder] = {}
+        self.weights: dict[str, float] = {}
+        self.counters: Counter[str] = Counter()
+        self.allocation = AllocationClock()
+
+    # ---- Output ----------------------------------------------------------
+
+    def drop(self, reason: str, **ids: object) -> None:
+        """Something is ignored or refused: count it and have it logged."""
+        self.counters[f"dropped/{reason}"] += 1
+        self.outbox.dropped(reason, **ids)
+
+    def to_framework(self, framework: Framework, event: scheduler_pb2.Event) -> bool:
+        """Send to the framework if it is connected; says whether it was."""
+        if framework.link is None:
+            return False
+        self.outbox.to_framework(framework.link, event)
+        return True
+
+    def to_agent(self, agent: Agent, event: agent_pb2.Event) -> bool:
+        if agent.link is None:
+            return False
+        self.outbox.to_agent(agent.link, event)
+        return True
+
+    def refuse_call(
+        self,
+        framework: Framework,
+        call: scheduler_pb2.Call.Type.ValueType,
+        error: MesosPyError,
+        now: Now,
+    ) -> None:
+        """Tell the framework that its call was not carried out, and why."""
+        name = scheduler_pb2.Call.Type.Name(call)
+        self.drop(f"call-{name.lower()}", framework=framework.framework_id, why=error.message)
+        self.tally(framework, error.code, f"{name}: {error.message}", now)
+        self.to_framework(
+            framework,
+            scheduler_pb2.Event(
+                type=scheduler_pb2.Event.REFUSED,
+                refused=scheduler_pb2.Event.Refused(
+                    call=call,
+                    code=error.code,
+                    field=str(error.fields.get("field", error.fields.get("kind", ""))),
+                    value=str(error.fields.get("value", error.fields.get("name", ""))),
+                    message=error.message,
+                ),
+            ),
+        )
+
+    def tally(
+        self, framework: Framework, code: str, message: str, now: Now, agent_id: str = ""
+    ) -> None:
+        """Count a refusal that concerns the framework, for explanations."""
+        key = (code, agent_id)
+        entry = framework.refusals.get(key)
+        if entry is None:
+            if len(framework.refusals) >= MAX_TALLIES:
+                framework.refusals.pop(next(iter(framework.refusals)))
+            entry = framework.refusals[key] = Tally(code, message, agent_id=agent_id)
+        entry.message = message
+        entry.count += 1
+        entry.last_wall_s = now.wall_s
+
+    # ---- Allocation ------------------------------------------------------
+
+    def want_allocation(self, now: Now) -> None:
+        """Something may be offered now: a cycle is due when the window has passed."""
+        if self.allocation.wanted_since_s is None:
+            self.allocation.wanted_since_s = now.monotonic_s
+
+    def freed(self, agent_id: str, now: Now) -> None:
+        self.allocator.tell(alloc.Freed(agent_id))
+        self.want_allocation(now)
+
+    def tell_agent(self, agent: Agent, now: Now, attributes_changed: bool = False) -> None:
+        """Tell the allocator how the agent stands."""
+        row = AgentRow(agent.agent_id, agent.host, agent.total, active=agent.connected)
+        self.allocator.tell(alloc.AgentChanged(row, attributes_changed))
+        self.want_allocation(now)
+
+    def tell_framework(self, framework: Framework, now: Now) -> None:
+        """Tell the allocator how the framework stands."""
+        gpu = pb.FrameworkInfo.Capability.GPU_RESOURCES
+        row = FrameworkRow(
+            framework_id=framework.framework_id,
+            name=framework.info.name,
+            roles=framework.roles,
+            suppressed=framework.suppressed,
+            active=framework.connected,
+            gpu_capable=any(c.type == gpu for c in framework.info.capabilities),
+            min_free=framework.min_free,
+            constraints=framework.constraints,
+        )
+        self.allocator.tell(alloc.FrameworkChanged(row))
+        self.want_allocation(now)
+
+    # ---- Things that end -------------------------------------------------
+
+    def release(self, agent_id: str, holder: Holder, now: Now) -> None:
+        """The holder's processes are gone: what it had is free again."""
+        if self.ledger.release(agent_id, holder):
+            self.freed(agent_id, now)
+
+    def linger(self, agent_id: str, holder: Holder) -> None:
+        """The holder's framework is gone, its processes are not yet."""
+        self.lingering[agent_id, holder.framework_id, holder.kind, holder.name] = holder
+
+    def settle(self, agent_id: str, framework_id: str, kind: str, name: str, now: Now) -> bool:
+        """Release what lingered under that name; says whether anything did."""
+        holder = self.lingering.pop((agent_id, framework_id, kind, name), None)
+        if holder is not None:
+            self.release(agent_id, holder, now)
+        return holder is not None
+
+    def remember_offer(self, offer_id: str, why: str) -> None:
+        self.ended_offers[offer_id] = why
+        if len(self.ended_offers) > MAX_ENDED_OFFERS:
+            self.ended_offers.popitem(last=False)
+
+    def complete(self, framework: Framework, task: Task, now: Now) -> None:
+        """Move a task that has ended to the bounded history."""
+        framework.tasks.pop(task.task_id, None)
+        framework.unreachable_tasks.pop(task.task_id, None)
+        agent = self.agents.get(task.agent_id)
+        if agent is not None:
+            agent.tasks.discard((task.framework_id, task.task_id))
+        if task.ended_wall_s is None:
+            task.ended_wall_s = now.wall_s
+        framework.completed_tasks.append(task)
+
+    def new_history(self) -> deque[Task]:
+        return deque(maxlen=self.options.max_completed_tasks)

@@ -1,0 +1,364 @@
+"""Frameworks: subscription, its end, and what a framework wants.
+
+Outcomes follow Mesos v1 (mesos-semantics, section 7.1 and 7.2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from master.allocator import base as alloc
+from master.core import offers as offering
+from master.core import statuses
+from master.core.cluster import Cluster
+from master.core.records import Framework
+from mesos_py import constraints
+from mesos_py.clock import Now
+from mesos_py.constraints import Constraint
+from mesos_py.errors import InvalidValue, MesosPyError, Refused, UnsupportedProtocol
+from mesos_py.ids import check_id, check_role
+from mesos_py.resources import Resources, to_milli
+from mesos_py.states import TASK_KILLED
+from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import scheduler_pb2 as sched
+from mesos_py.v1 import types_pb2 as pb
+
+Capability = pb.FrameworkInfo.Capability
+MAX_FAILOVER_S = 292 * 365 * 86400.0
+MAX_NEEDS = 1000
+
+
+def subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
+    """SUBSCRIBE on a new stream: answered with SUBSCRIBED, or ERROR and the end."""
+    try:
+        framework = _subscribe(c, link, call, now)
+    except MesosPyError as error:
+        c.drop("subscription-refused", why=error.message)
+        event = sched.Event(type=sched.Event.ERROR, error=sched.Event.Error(message=error.message))
+        c.outbox.to_framework(link, event)
+        c.outbox.close(link, error.message)
+        return
+    subscribed = sched.Event.Subscribed(
+        framework_id=pb.FrameworkID(value=framework.framework_id),
+        heartbeat_interval_seconds=c.options.heartbeat_s,
+        master_info=c.info,
+        protocol_version=min(c.options.protocol_version, call.subscribe.protocol_version or 1),
+    )
+    c.to_framework(framework, sched.Event(type=sched.Event.SUBSCRIBED, subscribed=subscribed))
+    c.to_framework(framework, sched.Event(type=sched.Event.HEARTBEAT))
+    c.timers.set("heartbeat", framework.framework_id, now.monotonic_s + c.options.heartbeat_s)
+    c.tell_framework(framework, now)
+
+
+def _subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> Framework:
+    subscribe = call.subscribe
+    if subscribe.protocol_version > c.options.protocol_version:
+        raise UnsupportedProtocol(
+            f"the client ({subscribe.client or 'unnamed'}) speaks protocol "
+            f"{subscribe.protocol_version}, this master at most {c.options.protocol_version}",
+            field="subscribe.protocol_version",
+        )
+    info = pb.FrameworkInfo()
+    info.CopyFrom(subscribe.framework_info)
+    if call.framework_id.value != info.id.value:
+        raise InvalidValue(
+            "framework_id", call.framework_id.value, "differs from subscribe.framework_info.id"
+        )
+    roles = checked_roles(info)
+    check_info(info)
+    suppressed = checked_suppressed(subscribe.suppressed_roles, roles)
+    allowed = constraints.from_proto("offer_constraints", subscribe.offer_constraints, roles)
+    min_free = checked_min_free(info, roles)
+    framework_id = info.id.value
+    if framework_id:
+        check_id("framework_info.id", framework_id)
+        if framework_id in c.completed_frameworks:
+            raise Refused(f"framework {framework_id}: Framework has been removed")
+    framework = c.frameworks.get(framework_id) if framework_id else None
+    if framework is None:
+        framework_id = framework_id or c.ids.framework_id()
+        info.id.value = framework_id
+        framework = Framework(
+            framework_id, info, roles, registered=now, completed_tasks=c.new_history()
+        )
+        c.frameworks[framework_id] = framework
+    else:
+        _displace(c, framework, now)
+        # Mesos: user and checkpoint are fixed at the first subscription.
+        info.user = framework.info.user
+        if framework.info.HasField("checkpoint"):
+            info.checkpoint = framework.info.checkpoint
+        framework.reregistered = now
+        framework.recovered = False
+    framework.link = link
+    c.framework_of_link[link] = framework_id
+    c.timers.cancel("failover", framework_id)
+    c.counters["frameworks_subscribed"] += 1
+    put_info(c, framework, info, roles, suppressed, now)
+    _put_filters(framework, subscribe.offer_constraints, allowed, min_free)
+    return framework
+
+
+def _displace(c: Cluster, framework: Framework, now: Now) -> None:
+    """The last one wins: an older stream of the same framework is told and ended."""
+    offering.drop_all(c, framework.offers, "the framework subscribed again", now, tell=False)
+    if framework.link is None:
+        return
+    event = sched.Event(
+        type=sched.Event.ERROR, error=sched.Event.Error(message="Framework failed over")
+    )
+    c.outbox.to_framework(framework.link, event)
+    c.outbox.close(framework.link, "framework failed over to another instance")
+    c.framework_of_link.pop(framework.link, None)
+    framework.link = None
+
+
+def put_info(
+    c: Cluster,
+    framework: Framework,
+    info: pb.FrameworkInfo,
+    roles: tuple[str, ...],
+    suppressed: frozenset[str],
+    now: Now,
+) -> None:
+    """Take over a checked FrameworkInfo; agents that run its tasks are told."""
+    changed = info != framework.info
+    framework.info = info
+    framework.partition_aware = any(c.type == Capability.PARTITION_AWARE for c in info.capabilities)
+    framework.suppressed = suppressed
+    gone = set(framework.roles) - set(roles)
+    framework.roles = roles
+    if gone:
+        stale = [o for o in framework.offers if c.offers[o].role in gone]
+        offering.drop_all(c, stale, "the framework left the role", now, tell=True)
+    if not changed:
+        return
+    update = agent_pb2.Event(
+        type=agent_pb2.Event.UPDATE_FRAMEWORK,
+        update_framework=agent_pb2.Event.UpdateFramework(framework_info=info),
+    )
+    for agent_id in agents_of(framework):
+        if agent_id in c.agents:
+            c.to_agent(c.agents[agent_id], update)
+
+
+def _put_filters(
+    framework: Framework,
+    proto: sched.OfferConstraints,
+    allowed: dict[str, Constraint],
+    min_free: dict[str, Sequence[Resources]],
+) -> None:
+    kept = None
+    if allowed:
+        kept = sched.OfferConstraints()
+        kept.CopyFrom(proto)
+    framework.constraints_proto = kept
+    framework.constraints = allowed
+    framework.min_free = min_free
+
+
+def agents_of(framework: Framework) -> set[str]:
+    """Agents that have something of the framework."""
+    found = {task.agent_id for task in framework.tasks.values()}
+    found.update(agent_id for agent_id, _ in framework.executors)
+    return found
+
+
+# ---- Checks ------------------------------------------------------------------
+
+
+def checked_roles(info: pb.FrameworkInfo) -> tuple[str, ...]:
+    """The roles, "*" by default.  Raises InvalidValue; MULTI_ROLE decides which field."""
+    if any(c.type == Capability.MULTI_ROLE for c in info.capabilities):
+        if info.HasField("role"):
+            raise InvalidValue("framework_info.role", info.role, "MULTI_ROLE frameworks use roles")
+        if len(set(info.roles)) != len(info.roles):
+            raise InvalidValue("framework_info.roles", list(info.roles), "has a role twice")
+        return tuple(check_role("framework_info.roles", role) for role in info.roles)
+    if info.roles:
+        raise InvalidValue(
+            "framework_info.roles", list(info.roles), "needs the capability MULTI_ROLE"
+        )
+    return (check_role("framework_info.role", info.role if info.HasField("role") else "*"),)
+
+
+def check_info(info: pb.FrameworkInfo) -> None:
+    timeout = info.failover_timeout
+    if not math.isfinite(timeout) or not 0 <= timeout < MAX_FAILOVER_S:
+        raise InvalidValue(
+            "framework_info.failover_timeout", timeout, "must be seconds, zero or more"
+        )
+    for text, field in ((info.name, "name"), (info.user, "user")):
+        if any(ord(char) < 0x20 for char in text):
+            raise InvalidValue(
+                f"framework_info.{field}", text, "must not contain control characters"
+            )
+
+
+def checked_suppressed(given: Sequence[str], roles: tuple[str, ...]) -> frozenset[str]:
+    for role in given:
+        if role not in roles:
+            raise InvalidValue("suppressed_roles", role, "is not a role of the framework")
+    return frozenset(given)
+
+
+def checked_min_free(
+    info: pb.FrameworkInfo, roles: tuple[str, ...]
+) -> dict[str, Sequence[Resources]]:
+    result: dict[str, Sequence[Resources]] = {}
+    for role, filters in info.offer_filters.items():
+        where = f"framework_info.offer_filters[{role}]"
+        if role not in roles:
+            raise InvalidValue(where, role, "is not a role of the framework")
+        if not filters.HasField("min_allocatable_resources"):
+            continue
+        result[role] = [
+            Resources({name: to_milli(name, item.value) for name, item in entry.quantities.items()})
+            for entry in filters.min_allocatable_resources.quantities
+        ]
+    return result
+
+
+# ---- Wants -------------------------------------------------------------------
+
+
+def update_framework(
+    c: Cluster, framework: Framework, call: sched.Call.UpdateFramework, now: Now
+) -> None:
+    """UPDATE_FRAMEWORK: all of it is taken over, or nothing and REFUSED says why."""
+    info = pb.FrameworkInfo()
+    info.CopyFrom(call.framework_info)
+    info.id.value = framework.framework_id
+    try:
+        roles = checked_roles(info)
+        check_info(info)
+        for field in ("user", "principal", "checkpoint"):
+            old, new = getattr(framework.info, field), getattr(info, field)
+            if old != new:
+                raise InvalidValue(f"framework_info.{field}", new, f"cannot change from {old!r}")
+        suppressed = checked_suppressed(call.suppressed_roles, roles)
+        allowed = constraints.from_proto("offer_constraints", call.offer_constraints, roles)
+        min_free = checked_min_free(info, roles)
+    except MesosPyError as error:
+        c.refuse_call(framework, sched.Call.UPDATE_FRAMEWORK, error, now)
+        return
+    put_info(c, framework, info, roles, suppressed, now)
+    _put_filters(framework, call.offer_constraints, allowed, min_free)
+    c.tell_framework(framework, now)
+
+
+def suppress(c: Cluster, framework: Framework, named: Sequence[str], now: Now) -> None:
+    """SUPPRESS.  No roles named: all.  One wrong role: nothing is done."""
+    try:
+        roles = checked_suppressed(named, framework.roles) or frozenset(framework.roles)
+    except MesosPyError as error:
+        c.refuse_call(framework, sched.Call.SUPPRESS, error, now)
+        return
+    framework.suppressed |= roles
+    c.tell_framework(framework, now)
+
+
+def revive(c: Cluster, framework: Framework, named: Sequence[str], now: Now) -> None:
+    """REVIVE: also forgets the framework's refusals.  Roles as in suppress."""
+    try:
+        roles = checked_suppressed(named, framework.roles) or frozenset(framework.roles)
+    except MesosPyError as error:
+        c.refuse_call(framework, sched.Call.REVIVE, error, now)
+        return
+    framework.suppressed -= roles
+    c.tell_framework(framework, now)
+    c.allocator.tell(alloc.Revived(framework.framework_id, tuple(sorted(roles))))
+
+
+def request(c: Cluster, framework: Framework, call: sched.Call.Request, now: Now) -> None:
+    """REQUEST: the stated needs, as a whole.  They explain; they do not allocate yet."""
+    try:
+        if len(call.requests) > MAX_NEEDS:
+            raise InvalidValue("requests", len(call.requests), f"must be at most {MAX_NEEDS}")
+        for item in call.requests:
+            Resources.from_proto("requests.resources", item.resources)
+    except MesosPyError as error:
+        c.refuse_call(framework, sched.Call.REQUEST, error, now)
+        return
+    framework.requests = list(call.requests)
+
+
+# ---- Ends --------------------------------------------------------------------
+
+
+def disconnected(c: Cluster, link: int, now: Now) -> None:
+    """A stream ended.  The framework may come back within its failover time-out."""
+    framework_id = c.framework_of_link.pop(link, None)
+    framework = c.frameworks.get(framework_id) if framework_id is not None else None
+    if framework is None or framework.link != link:
+        return
+    framework.link = None
+    framework.requests = []
+    offering.drop_all(c, framework.offers, "the framework disconnected", now, tell=False)
+    c.timers.cancel("heartbeat", framework.framework_id)
+    c.tell_framework(framework, now)
+    timeout = framework.info.failover_timeout
+    if timeout <= 0:
+        remove(c, framework, "disconnected, with no failover time-out", now)
+    else:
+        c.timers.set("failover", framework.framework_id, now.monotonic_s + timeout)
+
+
+def failover_expired(c: Cluster, framework_id: str, now: Now) -> None:
+    framework = c.frameworks.get(framework_id)
+    if framework is not None and not framework.connected:
+        remove(c, framework, "did not come back within its failover time-out", now)
+
+
+def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
+    """End a framework for good: its id can never subscribe to this master again.
+
+    What its tasks hold stays held until their agents report them gone.
+    """
+    framework_id = framework.framework_id
+    offering.drop_all(c, framework.offers, "the framework was removed", now, tell=False)
+    order = agent_pb2.Event(
+        type=agent_pb2.Event.SHUTDOWN_FRAMEWORK,
+        shutdown_framework=agent_pb2.Event.ShutdownFramework(
+            framework_id=pb.FrameworkID(value=framework_id)
+        ),
+    )
+    for agent_id in sorted(agents_of(framework)):
+        if agent_id in c.agents:
+            c.to_agent(c.agents[agent_id], order)
+    for task in [*framework.tasks.values(), *framework.unreachable_tasks.values()]:
+        if c.ledger.allocation(task.agent_id, task.holder) is not None:
+            c.linger(task.agent_id, task.holder)
+            task.state = TASK_KILLED
+            status = statuses.master_status(
+                task.task_id,
+                task.agent_id,
+                TASK_KILLED,
+                pb.TaskStatus.REASON_FRAMEWORK_REMOVED,
+                f"the framework {why}",
+                now,
+            )
+            statuses.record(task, status, now)
+        c.complete(framework, task, now)
+    for executor in framework.executors.values():
+        if c.ledger.allocation(executor.agent_id, executor.holder) is not None:
+            c.linger(executor.agent_id, executor.holder)
+        agent = c.agents.get(executor.agent_id)
+        if agent is not None:
+            agent.executors.discard((framework_id, executor.executor_id))
+    framework.executors.clear()
+    framework.requests = []
+    c.timers.cancel("failover", framework_id)
+    c.timers.cancel("heartbeat", framework_id)
+    framework.unregistered = now
+    if framework.link is not None:
+        c.framework_of_link.pop(framework.link, None)
+        c.outbox.close(framework.link, f"the framework {why}")
+        framework.link = None
+    del c.frameworks[framework_id]
+    c.completed_frameworks[framework_id] = framework
+    while len(c.completed_frameworks) > c.options.max_completed_frameworks:
+        c.completed_frameworks.popitem(last=False)
+    c.counters["frameworks_removed"] += 1
+    c.allocator.tell(alloc.FrameworkRemoved(framework_id))

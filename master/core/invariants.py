@@ -1,0 +1,67 @@
+"""What must always hold among the master's records.  For tests; slow."""
+
+from __future__ import annotations
+
+from master.core.cluster import Cluster
+from mesos_py.errors import InternalError
+from mesos_py.states import is_terminal
+
+
+def check(c: Cluster) -> None:
+    """Raise InternalError unless the ledger adds up and all records agree with it."""
+    c.ledger.check()
+    _check_offers(c)
+    _check_tasks(c)
+    _check_holders(c)
+    for link, framework_id in c.framework_of_link.items():
+        _require(c.frameworks[framework_id].link == link, "framework link", framework_id)
+    for link, agent_id in c.agent_of_link.items():
+        _require(c.agents[agent_id].link == link, "agent link", agent_id)
+    for agent in c.agents.values():
+        present = c.ledger.has(agent.agent_id)
+        _require(present == (agent.unreachable is None), "agent row", agent.agent_id)
+
+
+def _require(true: bool, what: str, name: str) -> None:
+    if not true:
+        raise InternalError(f"records disagree: {what}", name=name)
+
+
+def _check_offers(c: Cluster) -> None:
+    for offer_id, offer in c.offers.items():
+        framework, agent = c.frameworks[offer.framework_id], c.agents[offer.agent_id]
+        _require(framework.connected and agent.connected, "offer of somebody away", offer_id)
+        _require(offer_id in framework.offers and offer_id in agent.offers, "offer", offer_id)
+    counted = sum(len(framework.offers) for framework in c.frameworks.values())
+    _require(counted == len(c.offers), "framework offers", str(counted))
+    counted = sum(len(agent.offers) for agent in c.agents.values())
+    _require(counted == len(c.offers), "agent offers", str(counted))
+
+
+def _check_tasks(c: Cluster) -> None:
+    for framework in c.frameworks.values():
+        for task in framework.tasks.values():
+            agent = c.agents.get(task.agent_id)
+            _require(agent is not None, "task without agent", task.task_id)
+            held = c.ledger.allocation(task.agent_id, task.holder)
+            _require((held is None) == is_terminal(task.state), "task charge", task.task_id)
+            _require(held is None or held == task.resources, "task amount", task.task_id)
+        for task in framework.unreachable_tasks.values():
+            _require(task.task_id not in framework.tasks, "task twice", task.task_id)
+
+
+def _check_holders(c: Cluster) -> None:
+    """Whatever is charged has a task, an executor, or lingers."""
+    for agent_id in c.agents:
+        for holder in c.ledger.holders(agent_id):
+            key = (agent_id, holder.framework_id, holder.kind, holder.name)
+            framework = c.frameworks.get(holder.framework_id)
+            if key in c.lingering:
+                continue
+            if framework is None:
+                raise InternalError("charged to a framework that is gone", holder=holder)
+            if holder.kind == "task":
+                _require(holder.name in framework.tasks, "charge without task", holder.name)
+            else:
+                known = (agent_id, holder.name) in framework.executors
+                _require(known, "charge without executor", holder.name)

@@ -1,0 +1,243 @@
+"""ACCEPT: the whole call is checked first, then claims are made, then orders go out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from master.core import offers as offering
+from master.core import statuses
+from master.core.cluster import Cluster
+from master.core.ledger import Holder
+from master.core.records import Agent, Executor, Framework, Offer, Task
+from master.core.validate import executor_resources, task_resources
+from mesos_py.clock import Now
+from mesos_py.errors import InsufficientResources, InvalidValue, MesosPyError
+from mesos_py.resources import EMPTY, Resources, total
+from mesos_py.states import TASK_DROPPED, TASK_ERROR
+from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import scheduler_pb2 as sched
+from mesos_py.v1 import types_pb2 as pb
+
+Operation = pb.Offer.Operation
+
+
+class Acceptance:
+    """One valid ACCEPT while it is carried out: what is left, what will be claimed."""
+
+    def __init__(self, framework: Framework, agent: Agent, offers: list[Offer]) -> None:
+        self.framework = framework
+        self.agent = agent
+        self.offers = offers
+        self.role = offers[0].role
+        self.left: Resources = total(offer.resources for offer in offers)
+        self.claims: list[tuple[Holder, Resources]] = []
+        self.tasks: list[Task] = []
+        self.infos: list[pb.TaskInfo] = []
+        self.executors: dict[str, Executor] = {}
+        self.errors: list[tuple[pb.TaskInfo, MesosPyError]] = []
+
+    def take(self, c: Cluster, info: pb.TaskInfo, now: Now) -> None:
+        """Plan one task; raises what is wrong with it and then plans nothing."""
+        framework, agent_id = self.framework, self.agent.agent_id
+        resources = task_resources(framework, info, agent_id, c.options.max_task_bytes)
+        task_id = info.task_id.value
+        if any(task.task_id == task_id for task in self.tasks):
+            raise InvalidValue("task_id", task_id, "is in this call twice")
+        executor: Executor | None = None
+        needed = resources
+        executor_id: str | None = None
+        if info.HasField("executor"):
+            executor_id = info.executor.executor_id.value
+            running = framework.executors.get((agent_id, executor_id))
+            running = running or self.executors.get(executor_id)
+            extra = executor_resources(framework, info.executor, running)
+            info.executor.framework_id.value = framework.framework_id
+            if running is None:
+                kept = pb.ExecutorInfo()
+                kept.CopyFrom(info.executor)
+                executor = Executor(
+                    framework.framework_id, agent_id, executor_id, self.role, kept, extra
+                )
+                needed = resources + extra
+        if not self.left.contains(needed):
+            name, wanted, there = self.left.shortfalls(needed)[0]
+            raise InsufficientResources(
+                f"resources.{name}: {wanted} wanted, the offers have {there} left",
+                field=f"resources.{name}",
+                value=wanted,
+            )
+        self.left = self.left - needed
+        task = Task(
+            framework_id=framework.framework_id,
+            task_id=task_id,
+            agent_id=agent_id,
+            name=info.name,
+            role=self.role,
+            resources=resources,
+            executor_id=executor_id,
+            launched_wall_s=now.wall_s,
+            extras=extras_of(info),
+        )
+        if executor is not None and executor_id is not None:
+            self.executors[executor_id] = executor
+            if executor.resources:
+                self.claims.append((executor.holder, executor.resources))
+        self.claims.append((task.holder, resources))
+        self.tasks.append(task)
+        self.infos.append(info)
+
+
+def extras_of(info: pb.TaskInfo) -> pb.Task | None:
+    """What of a task is only shown: kept apart, since most tasks have none of it."""
+    extras = pb.Task()
+    for name in ("labels", "discovery", "container", "health_check", "kill_policy"):
+        if info.HasField(name):
+            getattr(extras, name).CopyFrom(getattr(info, name))
+    if info.command.user:
+        extras.user = info.command.user
+    for name, limit in info.limits.items():
+        extras.limits[name].CopyFrom(limit)
+    return extras if extras.ByteSize() else None
+
+
+def accept(c: Cluster, framework: Framework, call: sched.Call.Accept, now: Now) -> None:
+    try:
+        offers = usable_offers(c, framework, call)
+    except MesosPyError as error:
+        refuse_all(c, framework, call, error, now)
+        return
+    plan = Acceptance(framework, c.agents[offers[0].agent_id], offers)
+    for operation in call.operations:
+        apply(c, plan, operation, now)
+    c.ledger.claim(plan.agent.agent_id, plan.claims, [offer.offer_id for offer in offers])
+    for offer in offers:
+        offering.forget(c, offer, "accepted already")
+    c.counters["offers_accepted"] += len(offers)
+    launch(c, plan)
+    filters = call.filters if call.HasField("filters") else None
+    if plan.left:
+        seconds = offering.refuse_seconds(c, filters)
+        offering.note_refusal(c, framework, offers[0], plan.left, seconds, now)
+        c.freed(plan.agent.agent_id, now)
+    for info, wrong in plan.errors:
+        fail(c, plan, info, wrong, now)
+
+
+def usable_offers(c: Cluster, framework: Framework, call: sched.Call.Accept) -> list[Offer]:
+    """The offers of the call.
+
+    Raises InvalidValue unless there is one, none is there twice, and all are
+    live, this framework's, of one role and one agent (in this order, as Mesos).
+    """
+    ids = [item.value for item in call.offer_ids]
+    if not ids:
+        raise InvalidValue("offer_ids", "[]", "must name at least one offer")
+    if len(set(ids)) != len(ids):
+        twice = next(item for item in ids if ids.count(item) > 1)
+        raise InvalidValue("offer_ids", twice, "is in the call twice")
+    found: list[Offer] = []
+    for offer_id in ids:
+        offer = c.offers.get(offer_id)
+        if offer is None:
+            why = c.ended_offers.get(offer_id, "unknown")
+            raise InvalidValue("offer_ids", offer_id, f"offer gone: {why}")
+        if offer.framework_id != framework.framework_id:
+            raise InvalidValue("offer_ids", offer_id, "is another framework's offer")
+        found.append(offer)
+    for offer in found:
+        if offer.role != found[0].role:
+            raise InvalidValue("offer_ids", offer.offer_id, "the offers are of several roles")
+    for offer in found:
+        if offer.agent_id != found[0].agent_id:
+            raise InvalidValue("offer_ids", offer.offer_id, "the offers are of several agents")
+    return found
+
+
+def tasks_of(operation: pb.Offer.Operation) -> Iterable[pb.TaskInfo]:
+    if operation.type == Operation.LAUNCH:
+        return operation.launch.task_infos
+    if operation.type == Operation.LAUNCH_GROUP:
+        return operation.launch_group.task_group.tasks
+    return ()
+
+
+def refuse_all(
+    c: Cluster, framework: Framework, call: sched.Call.Accept, error: MesosPyError, now: Now
+) -> None:
+    """The call is void: its live offers come back, none of its tasks starts."""
+    for item in call.offer_ids:
+        offer = c.offers.get(item.value)
+        if offer is not None and offer.framework_id == framework.framework_id:
+            offering.withdraw(c, offer, "used in a call that was refused", now)
+    c.refuse_call(framework, sched.Call.ACCEPT, error, now)
+    for operation in call.operations:
+        for info in tasks_of(operation):
+            status = statuses.master_status(
+                info.task_id.value,
+                info.agent_id.value,
+                statuses.for_framework(framework, TASK_DROPPED),
+                pb.TaskStatus.REASON_INVALID_OFFERS,
+                error.message,
+                now,
+            )
+            statuses.send(c, framework, status)
+
+
+def apply(c: Cluster, plan: Acceptance, operation: pb.Offer.Operation, now: Now) -> None:
+    """Plan one operation; what is wrong with it concerns it alone."""
+    if operation.type == Operation.LAUNCH:
+        for info in operation.launch.task_infos:
+            try:
+                plan.take(c, info, now)
+            except MesosPyError as error:
+                plan.errors.append((info, error))
+        return
+    name = Operation.Type.Name(operation.type) if operation.type else "UNKNOWN"
+    refusal = InvalidValue("operations.type", name, "is not supported by this master")
+    c.refuse_call(plan.framework, sched.Call.ACCEPT, refusal, now)
+    plan.errors.extend((info, refusal) for info in tasks_of(operation))
+
+
+def launch(c: Cluster, plan: Acceptance) -> None:
+    """Everything is claimed: write it down and send the agent its orders."""
+    if not plan.tasks:
+        return
+    framework, agent = plan.framework, plan.agent
+    for executor_id, executor in plan.executors.items():
+        framework.executors[agent.agent_id, executor_id] = executor
+        agent.executors.add((framework.framework_id, executor_id))
+    for task in plan.tasks:
+        framework.tasks[task.task_id] = task
+        agent.tasks.add((framework.framework_id, task.task_id))
+    c.counters["tasks_launched"] += len(plan.tasks)
+    run = agent_pb2.Event.RunTasks(framework_info=framework.info, tasks=plan.infos)
+    c.to_agent(agent, agent_pb2.Event(type=agent_pb2.Event.RUN_TASKS, run_tasks=run))
+
+
+def fail(c: Cluster, plan: Acceptance, info: pb.TaskInfo, error: MesosPyError, now: Now) -> None:
+    """The task is not launched: TASK_ERROR, and a place in the history."""
+    framework = plan.framework
+    c.counters["tasks_invalid"] += 1
+    c.tally(framework, error.code, f"task {info.task_id.value!r}: {error.message}", now)
+    status = statuses.master_status(
+        info.task_id.value,
+        plan.agent.agent_id,
+        TASK_ERROR,
+        pb.TaskStatus.REASON_TASK_INVALID,
+        error.message,
+        now,
+    )
+    task_id = info.task_id.value
+    if task_id and task_id not in framework.tasks and task_id not in framework.unreachable_tasks:
+        task = Task(
+            framework_id=framework.framework_id,
+            task_id=task_id,
+            agent_id=plan.agent.agent_id,
+            name=info.name,
+            role=plan.role,
+            resources=EMPTY,
+            state=TASK_ERROR,
+        )
+        statuses.record(task, status, now)
+        c.complete(framework, task, now)
+    statuses.send(c, framework, status)

@@ -1,0 +1,302 @@
+"""The one account of what every agent has free, offered and allocated.
+
+Every amount that changes hands goes through this class, and for each agent
+
+    free + offered + allocated == total
+
+holds after every method (`check` proves it).  An agent's row has a version that
+each claim raises, so that whoever decided on an older view can be told so.
+
+Taking resources has one way in: `claim`.  Accepting offers claims what the
+offers hold; a claim of free resources names the version it was decided on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from mesos_py.errors import Conflict, InternalError, NotFound
+from mesos_py.resources import EMPTY, Resources, total
+
+_NOTHING: Mapping[str, int] = {}
+
+
+class Holder(NamedTuple):
+    """Who has something allocated: a task or an executor of a framework.
+
+    `kind` is "task" or "executor"; the role is the one it is charged to.
+    """
+
+    framework_id: str
+    role: str
+    kind: str
+    name: str
+
+
+class Offered(NamedTuple):
+    framework_id: str
+    role: str
+    resources: Resources
+
+
+@dataclass(slots=True)
+class Row:
+    total: Resources
+    free: Resources
+    version: int = 0
+    offered: dict[str, Offered] = field(default_factory=dict)
+    allocated: dict[Holder, Resources] = field(default_factory=dict)
+
+
+class Ledger:
+    """See the module's docstring.  Also the allocator's ClusterView."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Row] = {}
+        self._held: dict[tuple[str, str], dict[str, int]] = {}
+        self._held_by_role: dict[str, dict[str, int]] = {}
+        self._cluster: dict[str, int] = {}
+
+    # ---- Reading (ClusterView) -------------------------------------------
+
+    def free(self, agent_id: str) -> Resources:
+        row = self._rows.get(agent_id)
+        return row.free if row is not None else EMPTY
+
+    def held(self, framework_id: str, role: str) -> Mapping[str, int]:
+        return self._held.get((framework_id, role), _NOTHING)
+
+    def held_by_role(self, role: str) -> Mapping[str, int]:
+        return self._held_by_role.get(role, _NOTHING)
+
+    def cluster_total(self) -> Mapping[str, int]:
+        return self._cluster
+
+    def has(self, agent_id: str) -> bool:
+        return agent_id in self._rows
+
+    def version(self, agent_id: str) -> int:
+        return self._row(agent_id).version
+
+    def total(self, agent_id: str) -> Resources:
+        row = self._rows.get(agent_id)
+        return row.total if row is not None else EMPTY
+
+    def offered(self, agent_id: str) -> Resources:
+        row = self._rows.get(agent_id)
+        return total(o.resources for o in row.offered.values()) if row is not None else EMPTY
+
+    def allocated(self, agent_id: str) -> Resources:
+        row = self._rows.get(agent_id)
+        return total(row.allocated.values()) if row is not None else EMPTY
+
+    def allocation(self, agent_id: str, holder: Holder) -> Resources | None:
+        """What the holder has there, None if it holds nothing."""
+        row = self._rows.get(agent_id)
+        return row.allocated.get(holder) if row is not None else None
+
+    def holders(self, agent_id: str) -> list[Holder]:
+        row = self._rows.get(agent_id)
+        return list(row.allocated) if row is not None else []
+
+    # ---- Agents ----------------------------------------------------------
+
+    def put_agent(
+        self, agent_id: str, amount: Resources, allocated: Mapping[Holder, Resources]
+    ) -> None:
+        """Open the agent's row, or open it anew, with what runs on it.
+
+        Raises Conflict if offers are out there or more is allocated than there is
+        (require_fit); nothing is changed then.
+        """
+        used = require_fit(agent_id, amount, allocated)
+        version = 0
+        old = self._rows.get(agent_id)
+        if old is not None:
+            if old.offered:
+                raise Conflict("the agent has offers out", agent=agent_id)
+            version = old.version + 1
+            self.remove_agent(agent_id)
+        self._rows[agent_id] = Row(amount, amount - used, version, allocated=dict(allocated))
+        _add(self._cluster, amount)
+        for holder, resources in allocated.items():
+            self._hold(holder.framework_id, holder.role, resources)
+
+    def remove_agent(self, agent_id: str) -> None:
+        """Forget the agent with all that was offered and allocated there."""
+        row = self._row(agent_id)
+        for offered in row.offered.values():
+            self._unhold(offered.framework_id, offered.role, offered.resources)
+        for holder, resources in row.allocated.items():
+            self._unhold(holder.framework_id, holder.role, resources)
+        _take(self._cluster, row.total)
+        del self._rows[agent_id]
+
+    # ---- Offers ----------------------------------------------------------
+
+    def offer(
+        self, agent_id: str, offer_id: str, framework_id: str, role: str, resources: Resources
+    ) -> None:
+        """Move free resources into an offer.
+
+        Raises InsufficientResources if they are not free (nothing is changed).
+        """
+        row = self._row(agent_id)
+        if offer_id in row.offered:
+            raise InternalError("an offer id was used twice", offer=offer_id)
+        row.free = row.free - resources
+        row.offered[offer_id] = Offered(framework_id, role, resources)
+        self._hold(framework_id, role, resources)
+
+    def withdraw(self, agent_id: str, offer_id: str) -> Resources:
+        """End an offer; what it held is free again and returned."""
+        row = self._row(agent_id)
+        offered = row.offered.pop(offer_id, None)
+        if offered is None:
+            raise NotFound("offer", offer_id)
+        row.free = row.free + offered.resources
+        self._unhold(offered.framework_id, offered.role, offered.resources)
+        return offered.resources
+
+    # ---- Claims ----------------------------------------------------------
+
+    def claim(
+        self,
+        agent_id: str,
+        claims: Sequence[tuple[Holder, Resources]],
+        offer_ids: Iterable[str] = (),
+        expected_version: int | None = None,
+    ) -> Resources:
+        """Give `claims` to their holders out of the offers (consumed) and what is free.
+
+        Returns what the offers held and nobody claimed, which is free again.
+        With offers, only what they hold may be claimed; without, only what is
+        free.  Raises Conflict on another version than expected or a holder that
+        holds already, NotFound for an offer that is not there, and
+        InsufficientResources; nothing is changed then.
+        """
+        row = self._row(agent_id)
+        if expected_version is not None and row.version != expected_version:
+            raise Conflict(
+                f"the agent is at version {row.version}, the claim expects {expected_version}",
+                agent=agent_id,
+            )
+        offers: list[tuple[str, Offered]] = []
+        for offer_id in offer_ids:
+            offered = row.offered.get(offer_id)
+            if offered is None:
+                raise NotFound("offer", offer_id)
+            offers.append((offer_id, offered))
+        seen: set[Holder] = set()
+        for holder, _ in claims:
+            if holder in row.allocated or holder in seen:
+                raise Conflict(f"{holder.kind} {holder.name!r} holds resources already")
+            seen.add(holder)
+        source = total(offered.resources for _, offered in offers) if offers else row.free
+        rest = source - total(resources for _, resources in claims)
+        # All checks are done: from here on nothing may fail.
+        for offer_id, offered in offers:
+            del row.offered[offer_id]
+            self._unhold(offered.framework_id, offered.role, offered.resources)
+        for holder, resources in claims:
+            row.allocated[holder] = resources
+            self._hold(holder.framework_id, holder.role, resources)
+        row.free = row.free + rest if offers else rest
+        row.version += 1
+        return rest
+
+    def release(self, agent_id: str, holder: Holder) -> Resources:
+        """What the holder had is free again.  EMPTY if it had nothing (twice is once)."""
+        row = self._rows.get(agent_id)
+        resources = row.allocated.pop(holder, None) if row is not None else None
+        if row is None or resources is None:
+            return EMPTY
+        row.free = row.free + resources
+        self._unhold(holder.framework_id, holder.role, resources)
+        return resources
+
+    # ---- Proof -----------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise InternalError unless every account adds up.  For tests; slow."""
+        held: dict[tuple[str, str], dict[str, int]] = {}
+        cluster: dict[str, int] = {}
+        for agent_id, row in self._rows.items():
+            _add(cluster, row.total)
+            parts = [row.free, *(o.resources for o in row.offered.values())]
+            parts.extend(row.allocated.values())
+            if total(parts) != row.total:
+                raise InternalError("free + offered + allocated differs from total", agent=agent_id)
+            for offered in row.offered.values():
+                _add(held.setdefault(offered[:2], {}), offered.resources)
+            for holder, resources in row.allocated.items():
+                _add(held.setdefault(holder[:2], {}), resources)
+        by_role: dict[str, dict[str, int]] = {}
+        for (_, role), amounts in held.items():
+            for name, milli in amounts.items():
+                sums = by_role.setdefault(role, {})
+                sums[name] = sums.get(name, 0) + milli
+        if cluster != self._cluster:
+            raise InternalError("the cluster's total is off", kept=self._cluster, true=cluster)
+        if {k: v for k, v in held.items() if v} != self._held:
+            raise InternalError("what frameworks hold is off", kept=self._held, true=held)
+        if {k: v for k, v in by_role.items() if v} != self._held_by_role:
+            raise InternalError("what roles hold is off", kept=self._held_by_role, true=by_role)
+
+    # ---- Inside ----------------------------------------------------------
+
+    def _row(self, agent_id: str) -> Row:
+        row = self._rows.get(agent_id)
+        if row is None:
+            raise NotFound("agent", agent_id)
+        return row
+
+    def _hold(self, framework_id: str, role: str, resources: Resources) -> None:
+        if not resources.scalars:
+            return
+        _add(self._held.setdefault((framework_id, role), {}), resources)
+        _add(self._held_by_role.setdefault(role, {}), resources)
+
+    def _unhold(self, framework_id: str, role: str, resources: Resources) -> None:
+        if not resources.scalars:
+            return
+        amounts = self._held[framework_id, role]
+        _take(amounts, resources)
+        if not amounts:
+            del self._held[framework_id, role]
+        sums = self._held_by_role[role]
+        _take(sums, resources)
+        if not sums:
+            del self._held_by_role[role]
+
+
+def require_fit(
+    agent_id: str, amount: Resources, allocated: Mapping[Holder, Resources]
+) -> Resources:
+    """The sum of what is allocated.  Raises Conflict if it is more than `amount`."""
+    used = total(allocated.values())
+    if not amount.contains(used):
+        name, wanted, there = amount.shortfalls(used)[0]
+        raise Conflict(
+            f"tasks on the agent use {wanted} {name}, it has {there}",
+            agent=agent_id,
+            field=f"agent_info.resources.{name}",
+            value=there,
+        )
+    return used
+
+
+def _add(amounts: dict[str, int], resources: Resources) -> None:
+    for name, milli in resources.scalars.items():
+        amounts[name] = amounts.get(name, 0) + milli
+
+
+def _take(amounts: dict[str, int], resources: Resources) -> None:
+    for name, milli in resources.scalars.items():
+        left = amounts[name] - milli
+        if left:
+            amounts[name] = left
+        else:
+            del amounts[name]

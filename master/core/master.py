@@ -1,0 +1,180 @@
+"""The master's core: its face towards the shell.
+
+Every method is one input with the moment at which it happened; output goes to the
+outbox.  Nothing here reads a clock, waits or does IO.  The shell calls `tick` at
+`next_deadline_s()`, or later, and again after each input if that has become
+earlier.
+
+Allocation is event-driven: the first change opens a window (`allocation_window_s`),
+at whose end one cycle serves all that has changed.  After a cycle that took t
+seconds the next one does not start before t / allocation_load has passed, so that
+allocation never takes more than that share of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from master.allocator.base import Allocator, WeightChanged
+from master.core import agents, calls, frameworks, messages, offers, tasks
+from master.core.cluster import Cluster, Options
+from master.core.outbox import Outbox
+from master.core.records import Task
+from master.core.timers import STALL_S
+from mesos_py.clock import Now
+from mesos_py.errors import InvalidValue, MesosPyError, NotFound
+from mesos_py.ids import IdSource, check_role
+from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import scheduler_pb2 as sched
+from mesos_py.v1 import types_pb2 as pb
+
+# Deadlines at which somebody is judged for his silence.  When this process itself
+# was stopped, they move on by as long: nobody could be heard meanwhile.
+_JUDGING: Final = frozenset({"unreachable", "failover", "offer"})
+
+
+class Master:
+    """See the module's docstring."""
+
+    def __init__(
+        self,
+        options: Options,
+        info: pb.MasterInfo,
+        ids: IdSource,
+        outbox: Outbox,
+        allocator: Allocator,
+    ) -> None:
+        self.cluster = Cluster(options, info, ids, outbox, allocator)
+
+    # ---- Streams ---------------------------------------------------------
+
+    def framework_call(self, link: int, call: sched.Call, now: Now) -> None:
+        """A call from a scheduler's stream."""
+        calls.on_call(self.cluster, link, call, now)
+
+    def framework_disconnected(self, link: int, now: Now) -> None:
+        frameworks.disconnected(self.cluster, link, now)
+
+    def agent_call(self, link: int, call: agent_pb2.Call, now: Now) -> None:
+        """A call from an agent's stream."""
+        c = self.cluster
+        if call.type == agent_pb2.Call.REGISTER:
+            agents.register(c, link, call.register, now)
+            return
+        agent_id = c.agent_of_link.get(link)
+        agent = c.agents.get(agent_id) if agent_id is not None else None
+        if agent is None:
+            c.drop("agent-call-before-register", link=link, call=call.type)
+            c.outbox.close(link, "the agent is not registered on this stream")
+            return
+        match call.type:
+            case agent_pb2.Call.UPDATE:
+                tasks.on_update(c, agent, call.update, now)
+            case agent_pb2.Call.PONG:
+                agent.pings_unanswered = 0
+            case agent_pb2.Call.EXECUTOR_MESSAGE:
+                messages.from_executor(c, agent, call.executor_message)
+            case agent_pb2.Call.EXECUTOR_EXITED:
+                agents.executor_exited(c, agent, call.executor_exited, now)
+            case agent_pb2.Call.UNREGISTER:
+                agents.remove(c, agent, call.unregister.message or "it unregistered", now)
+            case _:
+                c.drop("agent-call-unknown", agent=agent_id, call=call.type)
+
+    def agent_disconnected(self, link: int, now: Now) -> None:
+        agents.disconnected(self.cluster, link, now)
+
+    # ---- Operators ---------------------------------------------------------
+
+    def check_weight(self, role: str, weight: float) -> None:
+        """Raises InvalidValue for a role or weight that cannot be."""
+        check_role("role", role)
+        if not 0 < weight < float("inf"):
+            raise InvalidValue(f"weight of {role}", weight, "must be a number above zero")
+
+    def set_weight(self, role: str, weight: float, now: Now) -> None:
+        """Takes effect with the next allocation; running tasks are not touched.
+
+        Raises as check_weight does.
+        """
+        self.check_weight(role, weight)
+        self.cluster.weights[role] = weight
+        self.cluster.allocator.tell(WeightChanged(role, weight))
+        self.cluster.want_allocation(now)
+
+    def teardown(self, framework_id: str, now: Now) -> None:
+        """End a framework and all its tasks.  Raises NotFound."""
+        framework = self.cluster.frameworks.get(framework_id)
+        if framework is None:
+            ended = framework_id in self.cluster.completed_frameworks
+            raise NotFound("framework", framework_id, "has ended already" if ended else "unknown")
+        frameworks.remove(self.cluster, framework, "was torn down by an operator", now)
+
+    def kill_task(self, task: Task, policy: pb.KillPolicy | None) -> None:
+        """Have a task killed that has not ended."""
+        tasks.order_kill(self.cluster, task, policy)
+
+    # ---- Time ----------------------------------------------------------------
+
+    def next_deadline_s(self) -> float | None:
+        """When `tick` has something to do, on the monotonic clock; None: never."""
+        c = self.cluster
+        times = [c.timers.next_s(), self._allocation_due_s(), c.allocator.next_wake_s()]
+        known = [at for at in times if at is not None]
+        return min(known) if known else None
+
+    def _allocation_due_s(self) -> float | None:
+        clock = self.cluster.allocation
+        if clock.wanted_since_s is None:
+            return None
+        window = clock.wanted_since_s + self.cluster.options.allocation_window_s
+        return max(window, clock.not_before_s)
+
+    def tick(self, now: Now, seconds_of: Callable[[], float] | None = None) -> None:
+        """Do what is due.  `seconds_of` reads a stopwatch, to measure allocation."""
+        c = self.cluster
+        earliest = c.timers.next_s()
+        if earliest is not None and now.monotonic_s - earliest > STALL_S:
+            late_s = now.monotonic_s - earliest
+            c.drop("late-wake-up", seconds=round(late_s, 1))
+            c.timers.postpone(late_s, _JUDGING.__contains__)
+        for kind, name in c.timers.due(now.monotonic_s):
+            self._timer(kind, name, now)
+        wake = c.allocator.next_wake_s()
+        if wake is not None and wake <= now.monotonic_s:
+            c.want_allocation(now)
+        due = self._allocation_due_s()
+        if due is not None and due <= now.monotonic_s:
+            self._allocate(now, seconds_of)
+
+    def _timer(self, kind: str, name: str, now: Now) -> None:
+        c = self.cluster
+        match kind:
+            case "offer":
+                offers.expire(c, name, now)
+            case "ping":
+                agents.ping(c, name, now)
+            case "unreachable":
+                agents.timed_out(c, name, now)
+            case "failover":
+                frameworks.failover_expired(c, name, now)
+            case "heartbeat":
+                framework = c.frameworks.get(name)
+                if framework is not None and framework.connected:
+                    c.to_framework(framework, sched.Event(type=sched.Event.HEARTBEAT))
+                    c.timers.set("heartbeat", name, now.monotonic_s + c.options.heartbeat_s)
+
+    def _allocate(self, now: Now, seconds_of: Callable[[], float] | None) -> None:
+        c = self.cluster
+        c.allocation.wanted_since_s = None
+        started = seconds_of() if seconds_of is not None else 0.0
+        try:
+            grants = c.allocator.allocate(c.ledger, now.monotonic_s)
+        except MesosPyError as error:
+            c.drop("allocation-failed", why=error.message)
+            grants = []
+        offers.make_offers(c, grants, now)
+        took = seconds_of() - started if seconds_of is not None else 0.0
+        c.counters["allocation_cycles"] += 1
+        c.allocation.not_before_s = now.monotonic_s + took / c.options.allocation_load

@@ -1,0 +1,197 @@
+"""Offers: made from grants, and all the ways in which one ends without being accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from master.allocator import base as alloc
+from master.core.cluster import Cluster
+from master.core.records import Framework, Offer
+from mesos_py.clock import Now
+from mesos_py.errors import InvalidValue, MesosPyError
+from mesos_py.resources import Resources
+from mesos_py.v1 import scheduler_pb2 as sched
+from mesos_py.v1 import types_pb2 as pb
+
+
+def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
+    """Turn grants into offers; all of one framework go out as one event.
+
+    A grant that no longer holds is dropped, counted, and its agent looked at again.
+    """
+    batches: dict[str, list[pb.Offer]] = {}
+    made = 0
+    for grant in grants:
+        framework = c.frameworks.get(grant.framework_id)
+        agent = c.agents.get(grant.agent_id)
+        if framework is None or agent is None or not framework.connected or not agent.connected:
+            c.drop("grant-stale", framework=grant.framework_id, agent=grant.agent_id)
+            c.freed(grant.agent_id, now)
+            continue
+        offer_id = c.ids.offer_id()
+        try:
+            c.ledger.offer(
+                grant.agent_id, offer_id, grant.framework_id, grant.role, grant.resources
+            )
+        except MesosPyError as error:
+            c.drop("grant-refused", agent=grant.agent_id, why=error.message)
+            c.freed(grant.agent_id, now)
+            continue
+        offer = Offer(offer_id, grant.framework_id, grant.role, grant.agent_id, grant.resources)
+        c.offers[offer_id] = offer
+        framework.offers.add(offer_id)
+        agent.offers.add(offer_id)
+        if c.options.offer_timeout_s > 0:
+            c.timers.set("offer", offer_id, now.monotonic_s + c.options.offer_timeout_s)
+        batches.setdefault(grant.framework_id, []).append(offer_message(c, framework, offer))
+        made += 1
+    for framework_id, offers in batches.items():
+        framework = c.frameworks[framework_id]
+        framework.offers_sent += len(offers)
+        framework.last_offer_wall_s = now.wall_s
+        event = sched.Event(type=sched.Event.OFFERS, offers=sched.Event.Offers(offers=offers))
+        c.to_framework(framework, event)
+    c.counters["offers_sent"] += made
+    return made
+
+
+def offer_message(c: Cluster, framework: Framework, offer: Offer) -> pb.Offer:
+    """The offer as the framework sees it."""
+    agent = c.agents[offer.agent_id]
+    executor_ids = [
+        pb.ExecutorID(value=executor_id)
+        for framework_id, executor_id in agent.executors
+        if framework_id == framework.framework_id
+    ]
+    message = pb.Offer(
+        id=pb.OfferID(value=offer.offer_id),
+        framework_id=pb.FrameworkID(value=framework.framework_id),
+        agent_id=pb.AgentID(value=agent.agent_id),
+        hostname=agent.info.hostname,
+        resources=offer.resources.to_proto(),
+        attributes=agent.info.attributes,
+        executor_ids=executor_ids,
+    )
+    if agent.info.HasField("domain"):
+        message.domain.CopyFrom(agent.info.domain)
+    if framework.multi_role:
+        message.allocation_info.role = offer.role
+        for resource in message.resources:
+            resource.allocation_info.role = offer.role
+    return message
+
+
+def forget(c: Cluster, offer: Offer, why: str) -> None:
+    """Drop the master's record of an offer whose resources went elsewhere."""
+    del c.offers[offer.offer_id]
+    c.timers.cancel("offer", offer.offer_id)
+    framework = c.frameworks.get(offer.framework_id)
+    if framework is not None:
+        framework.offers.discard(offer.offer_id)
+    agent = c.agents.get(offer.agent_id)
+    if agent is not None:
+        agent.offers.discard(offer.offer_id)
+    c.remember_offer(offer.offer_id, why)
+
+
+def withdraw(c: Cluster, offer: Offer, why: str, now: Now) -> None:
+    """End an offer: what it held is free again.  Says nothing to the framework."""
+    c.ledger.withdraw(offer.agent_id, offer.offer_id)
+    forget(c, offer, why)
+    c.freed(offer.agent_id, now)
+
+
+def rescind(c: Cluster, offer: Offer, why: str, now: Now) -> None:
+    """End an offer and tell its framework."""
+    withdraw(c, offer, why, now)
+    c.counters["offers_rescinded"] += 1
+    framework = c.frameworks.get(offer.framework_id)
+    if framework is None:
+        return
+    c.tally(framework, "rescinded", f"offer rescinded: {why}", now, offer.agent_id)
+    c.to_framework(
+        framework,
+        sched.Event(
+            type=sched.Event.RESCIND,
+            rescind=sched.Event.Rescind(offer_id=pb.OfferID(value=offer.offer_id)),
+        ),
+    )
+
+
+def expire(c: Cluster, offer_id: str, now: Now) -> None:
+    """The offer's time is up: its framework did not answer."""
+    offer = c.offers.get(offer_id)
+    if offer is not None:
+        c.counters["offers_expired"] += 1
+        rescind(c, offer, f"not answered within {c.options.offer_timeout_s:g} s", now)
+
+
+def refuse_seconds(c: Cluster, filters: pb.Filters | None) -> float:
+    """How long a refusal holds.  Mesos: 5 s if not given or no number, at most a year."""
+    if filters is None or not filters.HasField("refuse_seconds"):
+        return c.options.refuse_s
+    seconds = filters.refuse_seconds
+    if not seconds >= 0:  # negative or NaN
+        return c.options.refuse_s
+    return min(seconds, c.options.max_refuse_s)
+
+
+def note_refusal(
+    c: Cluster,
+    framework: Framework,
+    offer: Offer,
+    resources: Resources,
+    seconds: float,
+    now: Now,
+) -> None:
+    """The framework does not want these resources of that agent for a while."""
+    if seconds <= 0 or not resources:
+        return
+    c.allocator.tell(
+        alloc.Refusal(
+            framework.framework_id,
+            offer.role,
+            offer.agent_id,
+            resources,
+            now.monotonic_s + seconds,
+        )
+    )
+
+
+def decline(c: Cluster, framework: Framework, call: sched.Call.Decline, now: Now) -> None:
+    """DECLINE: ends offers with a filter.  Offers that are gone are ignored, as in Mesos."""
+    seconds = refuse_seconds(c, call.filters if call.HasField("filters") else None)
+    if call.HasField("filters") and call.filters.HasField("refuse_seconds"):
+        given = call.filters.refuse_seconds
+        if not given >= 0:
+            error = InvalidValue("filters.refuse_seconds", given, f"not usable, took {seconds:g}")
+            c.refuse_call(framework, sched.Call.DECLINE, error, now)
+    for item in call.offer_ids:
+        offer = c.offers.get(item.value)
+        if offer is None or offer.framework_id != framework.framework_id:
+            c.drop("decline-unknown-offer", offer=item.value, framework=framework.framework_id)
+            continue
+        c.ledger.withdraw(offer.agent_id, offer.offer_id)
+        forget(c, offer, "declined by the framework")
+        note_refusal(c, framework, offer, offer.resources, seconds, now)
+        c.freed(offer.agent_id, now)
+        c.counters["offers_declined"] += 1
+        c.tally(
+            framework,
+            "declined",
+            f"declined by the framework itself for {seconds:g} s",
+            now,
+            offer.agent_id,
+        )
+
+
+def drop_all(c: Cluster, offer_ids: Iterable[str], why: str, now: Now, tell: bool) -> None:
+    """End many offers; `tell`: send RESCIND for each."""
+    for offer_id in list(offer_ids):
+        offer = c.offers.get(offer_id)
+        if offer is None:
+            continue
+        if tell:
+            rescind(c, offer, why, now)
+        else:
+            withdraw(c, offer, why, now)

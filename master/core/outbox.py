@@ -1,0 +1,23 @@
+"""Where the core's output goes.  The shell implements it over gRPC, tests with lists."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from mesos_py.v1 import agent_pb2, scheduler_pb2
+
+
+class Outbox(Protocol):
+    """Takes messages in order; never blocks, never fails, never calls back."""
+
+    def to_framework(self, link: int, event: scheduler_pb2.Event) -> None: ...
+
+    def to_agent(self, link: int, event: agent_pb2.Event) -> None: ...
+
+    def close(self, link: int, reason: str) -> None:
+        """End the stream once what was put before has been sent."""
+        ...
+
+    def dropped(self, reason: str, **ids: object) -> None:
+        """Something was ignored or refused: to be logged.  Counted by the core."""
+        ...

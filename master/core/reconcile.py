@@ -1,0 +1,88 @@
+"""RECONCILE: what the master knows of a framework's tasks.
+
+The answers follow Mesos v1 (mesos-semantics, section 7.3): source master, reason
+reconciliation, no uuid.
+"""
+
+from __future__ import annotations
+
+from master.core import statuses
+from master.core.cluster import Cluster
+from master.core.records import Framework, Task
+from mesos_py.clock import Now
+from mesos_py.states import TASK_GONE, TASK_UNKNOWN, TASK_UNREACHABLE, TaskState
+from mesos_py.v1 import scheduler_pb2 as sched
+from mesos_py.v1 import types_pb2 as pb
+
+
+def reconcile(c: Cluster, framework: Framework, call: sched.Call.Reconcile, now: Now) -> None:
+    if not call.tasks:
+        for task in list(framework.tasks.values()):
+            answer_known(c, framework, task, now)
+        return
+    for item in call.tasks:
+        answer(c, framework, item.task_id.value, item.agent_id.value, now)
+
+
+def answer(c: Cluster, framework: Framework, task_id: str, agent_id: str, now: Now) -> None:
+    """One update about one task, by the first rule that fits."""
+    task = framework.tasks.get(task_id)
+    if task is not None:
+        answer_known(c, framework, task, now)
+        return
+    agent = c.agents.get(agent_id)
+    if agent is None:
+        # Includes a task on an unreachable agent that is asked for without its agent.
+        _send(c, framework, task_id, agent_id, TASK_UNKNOWN, "the master does not know it", now)
+    elif agent.unreachable is not None:
+        why = "its agent is unreachable"
+        _send(c, framework, task_id, agent_id, TASK_UNREACHABLE, why, now)
+    else:
+        _send(c, framework, task_id, agent_id, TASK_GONE, "its agent does not have it", now)
+
+
+def answer_known(c: Cluster, framework: Framework, task: Task, now: Now) -> None:
+    """The state that was last forwarded, else what the master has."""
+    state = task.update_state if task.update_state is not None else task.state
+    status = statuses.master_status(
+        task.task_id,
+        task.agent_id,
+        state,
+        pb.TaskStatus.REASON_RECONCILIATION,
+        "reconciliation: latest task state",
+        now,
+    )
+    if task.executor_id is not None:
+        status.executor_id.value = task.executor_id
+    if task.statuses:
+        latest = task.statuses[-1]
+        if latest.HasField("healthy"):
+            status.healthy = latest.healthy
+        if latest.HasField("check_status"):
+            status.check_status.CopyFrom(latest.check_status)
+        if latest.HasField("container_status"):
+            status.container_status.CopyFrom(latest.container_status)
+    statuses.send(c, framework, status)
+
+
+def _send(
+    c: Cluster,
+    framework: Framework,
+    task_id: str,
+    agent_id: str,
+    state: TaskState.ValueType,
+    why: str,
+    now: Now,
+) -> None:
+    status = statuses.master_status(
+        task_id,
+        agent_id,
+        statuses.for_framework(framework, state),
+        pb.TaskStatus.REASON_RECONCILIATION,
+        f"reconciliation: {why}",
+        now,
+    )
+    agent = c.agents.get(agent_id)
+    if agent is not None and agent.unreachable is not None:
+        status.unreachable_time.nanoseconds = int(agent.unreachable.wall_s * 1e9)
+    statuses.send(c, framework, status)

@@ -1,0 +1,151 @@
+"""What the master knows: small records, no behaviour.
+
+Maps are keyed by the text of the id.  A `link` is the number of the stream over
+which a party is connected right now; the shell makes them up, never twice.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from master.core.ledger import Holder
+from mesos_py.clock import Now
+from mesos_py.constraints import Constraint, Host
+from mesos_py.resources import Resources
+from mesos_py.states import TASK_STAGING, TaskState
+from mesos_py.v1 import scheduler_pb2 as sched
+from mesos_py.v1 import types_pb2 as pb
+
+ExecutorKey: TypeAlias = tuple[str, str]  # (agent_id, executor_id)
+
+
+@dataclass(slots=True)
+class Task:
+    """A task that was launched.  `state` is the newest that its agent reported.
+
+    `update_state` and `update_uuid` are what was last forwarded to the framework;
+    the task is kept until a terminal update has been acknowledged.
+    """
+
+    framework_id: str
+    task_id: str
+    agent_id: str
+    name: str
+    role: str
+    resources: Resources
+    executor_id: str | None = None
+    state: TaskState.ValueType = TASK_STAGING
+    statuses: list[pb.TaskStatus] = field(default_factory=list)
+    update_state: TaskState.ValueType | None = None
+    update_uuid: bytes = b""
+    launched_wall_s: float | None = None
+    ended_wall_s: float | None = None
+    # Labels, discovery, container and so on, where the task has any.
+    extras: pb.Task | None = None
+    # A kill that its agent, being away, has not been told of.
+    pending_kill: pb.KillPolicy | None = None
+    kill_pending: bool = False
+
+    @property
+    def holder(self) -> Holder:
+        return Holder(self.framework_id, self.role, "task", self.task_id)
+
+
+@dataclass(slots=True)
+class Executor:
+    """A custom executor; its own resources are charged once."""
+
+    framework_id: str
+    agent_id: str
+    executor_id: str
+    role: str
+    info: pb.ExecutorInfo
+    resources: Resources
+
+    @property
+    def holder(self) -> Holder:
+        return Holder(self.framework_id, self.role, "executor", self.executor_id)
+
+
+@dataclass(slots=True)
+class Offer:
+    offer_id: str
+    framework_id: str
+    role: str
+    agent_id: str
+    resources: Resources
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often something was refused, when last, and in which words."""
+
+    code: str
+    message: str
+    count: int = 0
+    last_wall_s: float = 0.0
+    agent_id: str = ""
+
+
+@dataclass(slots=True)
+class Framework:
+    framework_id: str
+    info: pb.FrameworkInfo
+    roles: tuple[str, ...]
+    registered: Now
+    link: int | None = None
+    reregistered: Now | None = None
+    unregistered: Now | None = None
+    # Known only from what agents reported; it has not subscribed to this master.
+    recovered: bool = False
+    partition_aware: bool = False
+    suppressed: frozenset[str] = frozenset()
+    constraints_proto: sched.OfferConstraints | None = None
+    constraints: dict[str, Constraint] = field(default_factory=dict)
+    min_free: dict[str, Sequence[Resources]] = field(default_factory=dict)
+    offers: set[str] = field(default_factory=set)
+    tasks: dict[str, Task] = field(default_factory=dict)
+    unreachable_tasks: dict[str, Task] = field(default_factory=dict)
+    completed_tasks: deque[Task] = field(default_factory=deque)
+    executors: dict[ExecutorKey, Executor] = field(default_factory=dict)
+    requests: list[pb.Request] = field(default_factory=list)
+    offers_sent: int = 0
+    last_offer_wall_s: float | None = None
+    refusals: dict[tuple[str, str], Tally] = field(default_factory=dict)
+
+    @property
+    def connected(self) -> bool:
+        return self.link is not None
+
+    @property
+    def multi_role(self) -> bool:
+        return any(c.type == pb.FrameworkInfo.Capability.MULTI_ROLE for c in self.info.capabilities)
+
+
+@dataclass(slots=True)
+class Agent:
+    agent_id: str
+    info: pb.AgentInfo
+    host: Host
+    total: Resources
+    version: str
+    registered: Now
+    capabilities: tuple[pb.AgentInfo.Capability, ...] = ()
+    link: int | None = None
+    reregistered: Now | None = None
+    # Set while the agent is unreachable (its row is then not in the ledger).
+    unreachable: Now | None = None
+    disconnected: Now | None = None
+    # (framework_id, task_id) of all tasks placed here that have not been forgotten.
+    tasks: set[tuple[str, str]] = field(default_factory=set)
+    executors: set[tuple[str, str]] = field(default_factory=set)
+    offers: set[str] = field(default_factory=set)
+    pings_unanswered: int = 0
+    ping_sequence: int = 0
+
+    @property
+    def connected(self) -> bool:
+        return self.link is not None

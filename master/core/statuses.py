@@ -1,0 +1,64 @@
+"""Status updates that the master itself makes.
+
+They have no uuid, are sent once and must not be acknowledged (Mesos v1); what
+matters is found again by reconciliation.
+"""
+
+from __future__ import annotations
+
+from master.core.cluster import Cluster
+from master.core.records import Framework, Task
+from mesos_py.clock import Now
+from mesos_py.states import TASK_LOST, TaskState, is_terminal
+from mesos_py.v1 import scheduler_pb2 as sched
+from mesos_py.v1 import types_pb2 as pb
+
+Reason = pb.TaskStatus.Reason
+
+
+def for_framework(framework: Framework, state: TaskState.ValueType) -> TaskState.ValueType:
+    """`state` for partition-aware frameworks, TASK_LOST for the others."""
+    return state if framework.partition_aware else TASK_LOST
+
+
+def master_status(
+    task_id: str,
+    agent_id: str,
+    state: TaskState.ValueType,
+    reason: pb.TaskStatus.Reason.ValueType,
+    message: str,
+    now: Now,
+) -> pb.TaskStatus:
+    status = pb.TaskStatus(
+        task_id=pb.TaskID(value=task_id),
+        state=state,
+        source=pb.TaskStatus.SOURCE_MASTER,
+        reason=reason,
+        message=message,
+        timestamp=now.wall_s,
+    )
+    if agent_id:
+        status.agent_id.value = agent_id
+    return status
+
+
+def send(c: Cluster, framework: Framework, status: pb.TaskStatus) -> bool:
+    """Send an update to the framework; says whether it is connected."""
+    return c.to_framework(
+        framework,
+        sched.Event(type=sched.Event.UPDATE, update=sched.Event.Update(status=status)),
+    )
+
+
+def record(task: Task, status: pb.TaskStatus, now: Now) -> None:
+    """Keep the status with the task: one per state, the newest of each."""
+    statuses = task.statuses
+    if statuses and statuses[-1].state == status.state:
+        statuses[-1] = status
+    else:
+        statuses.append(status)
+        # Health checks and returns from unreachable may alternate states for ever.
+        if len(statuses) > 16:
+            del statuses[1]
+    if is_terminal(status.state) and task.ended_wall_s is None:
+        task.ended_wall_s = status.timestamp or now.wall_s

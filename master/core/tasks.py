@@ -1,0 +1,141 @@
+"""Status updates on their way up, acknowledgements and kills on their way down."""
+
+from __future__ import annotations
+
+from master.core import reconcile, statuses
+from master.core.cluster import Cluster
+from master.core.records import Agent, Framework, Task
+from mesos_py.clock import Now
+from mesos_py.errors import InvalidValue
+from mesos_py.states import is_terminal, may_follow
+from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import scheduler_pb2 as sched
+from mesos_py.v1 import types_pb2 as pb
+
+
+def on_update(c: Cluster, agent: Agent, call: agent_pb2.Call.Update, now: Now) -> None:
+    """An agent reports.  It repeats the update until the framework has acknowledged."""
+    framework_id = call.framework_id.value
+    status = call.status
+    task_id = status.task_id.value
+    c.counters["updates_received"] += 1
+    framework = c.frameworks.get(framework_id)
+    if framework is None:
+        if is_terminal(call.latest_state):
+            c.settle(agent.agent_id, framework_id, "task", task_id, now)
+        c.drop("update-unknown-framework", framework=framework_id, task=task_id)
+        return
+    task = framework.tasks.get(task_id)
+    if task is not None and task.agent_id != agent.agent_id:
+        c.drop("update-other-agent", task=task_id, agent=agent.agent_id, expected=task.agent_id)
+        return
+    if task is not None:
+        apply(c, framework, task, call, now)
+    if not status.uuid:
+        c.drop("update-without-uuid", task=task_id, agent=agent.agent_id)
+        return
+    # An update of a task that is forgotten here goes on as well: only the
+    # framework's acknowledgement ends the agent's repeating.
+    if not statuses.send(c, framework, status):
+        c.drop("update-framework-away", framework=framework_id, task=task_id)
+        return
+    c.counters["updates_forwarded"] += 1
+
+
+def apply(
+    c: Cluster, framework: Framework, task: Task, call: agent_pb2.Call.Update, now: Now
+) -> None:
+    """Take over what the agent says of the task; terminal states free its resources."""
+    status = call.status
+    if call.latest_state != task.state:
+        if may_follow(task.state, call.latest_state):
+            task.state = call.latest_state
+            c.counters[f"task_states/{pb.TaskState.Name(task.state)}"] += 1
+            if is_terminal(task.state):
+                task.kill_pending = False
+        else:
+            c.drop(
+                "update-backwards",
+                task=task.task_id,
+                state=pb.TaskState.Name(task.state),
+                reported=pb.TaskState.Name(call.latest_state),
+            )
+    if is_terminal(call.latest_state):
+        # Whatever was believed before: the agent says that its processes are gone.
+        c.release(task.agent_id, task.holder, now)
+    if task.update_state is None or not is_terminal(task.update_state):
+        statuses.record(task, status, now)
+        task.update_state = status.state
+        task.update_uuid = status.uuid
+
+
+def acknowledge(c: Cluster, framework: Framework, call: sched.Call.Acknowledge, now: Now) -> None:
+    """ACKNOWLEDGE: passed on to the agent; after a terminal update the task is history."""
+    if len(call.uuid) != 16:
+        error = InvalidValue("uuid", call.uuid.hex(), "must be 16 bytes")
+        c.refuse_call(framework, sched.Call.ACKNOWLEDGE, error, now)
+        return
+    agent = c.agents.get(call.agent_id.value)
+    if agent is None or not agent.connected:
+        # The agent will repeat the update, and be acknowledged then.
+        c.drop("acknowledge-agent-away", agent=call.agent_id.value, task=call.task_id.value)
+        return
+    task = framework.tasks.get(call.task_id.value)
+    if (
+        task is not None
+        and task.update_state is not None
+        and is_terminal(task.update_state)
+        and task.update_uuid == call.uuid
+    ):
+        c.complete(framework, task, now)
+    c.to_agent(
+        agent,
+        agent_pb2.Event(
+            type=agent_pb2.Event.ACKNOWLEDGE,
+            acknowledge=agent_pb2.Event.Acknowledge(
+                framework_id=pb.FrameworkID(value=framework.framework_id),
+                task_id=call.task_id,
+                uuid=call.uuid,
+            ),
+        ),
+    )
+
+
+def kill(c: Cluster, framework: Framework, call: sched.Call.Kill, now: Now) -> None:
+    """KILL: an unknown task is answered like a reconciliation of it."""
+    task_id = call.task_id.value
+    task = framework.tasks.get(task_id)
+    policy = call.kill_policy if call.HasField("kill_policy") else None
+    if policy is not None and policy.grace_period.nanoseconds < 0:
+        error = InvalidValue(
+            "kill_policy.grace_period", policy.grace_period.nanoseconds, "must not be negative"
+        )
+        c.refuse_call(framework, sched.Call.KILL, error, now)
+        return
+    if task is None:
+        agent_id = call.agent_id.value
+        reconcile.answer(c, framework, task_id, agent_id, now)
+        return
+    if call.agent_id.value and call.agent_id.value != task.agent_id:
+        error = InvalidValue("agent_id", call.agent_id.value, f"task {task_id!r} is elsewhere")
+        c.refuse_call(framework, sched.Call.KILL, error, now)
+        return
+    if is_terminal(task.state):
+        return
+    order_kill(c, task, policy)
+
+
+def order_kill(c: Cluster, task: Task, policy: pb.KillPolicy | None) -> None:
+    """Have the agent kill the task, at once or when it is back."""
+    agent = c.agents.get(task.agent_id)
+    if agent is None or not agent.connected:
+        task.kill_pending = True
+        task.pending_kill = policy
+        return
+    order = agent_pb2.Event.KillTask(
+        framework_id=pb.FrameworkID(value=task.framework_id),
+        task_id=pb.TaskID(value=task.task_id),
+    )
+    if policy is not None:
+        order.kill_policy.CopyFrom(policy)
+    c.to_agent(agent, agent_pb2.Event(type=agent_pb2.Event.KILL_TASK, kill_task=order))

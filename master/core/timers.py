@@ -1,0 +1,63 @@
+"""Deadlines by key, on the monotonic clock.
+
+Nothing here waits: `due` hands out what has come, `next_s` says when to ask again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Final
+
+# A wake-up later than this means that this process did not run for a while.
+STALL_S: Final = 1.0
+
+
+class Timers:
+    """At most one deadline per key; setting it again moves it."""
+
+    def __init__(self) -> None:
+        self._deadlines: dict[tuple[str, str], float] = {}
+        self._heap: list[tuple[float, tuple[str, str]]] = []
+
+    def set(self, kind: str, name: str, at_s: float) -> None:
+        key = (kind, name)
+        self._deadlines[key] = at_s
+        heapq.heappush(self._heap, (at_s, key))
+        if len(self._heap) > 64 and len(self._heap) > 4 * len(self._deadlines):
+            self._rebuild()
+
+    def cancel(self, kind: str, name: str) -> None:
+        self._deadlines.pop((kind, name), None)
+
+    def is_set(self, kind: str, name: str) -> bool:
+        return (kind, name) in self._deadlines
+
+    def next_s(self) -> float | None:
+        """The earliest deadline, None if there is none."""
+        while self._heap:
+            at_s, key = self._heap[0]
+            if self._deadlines.get(key) == at_s:
+                return at_s
+            heapq.heappop(self._heap)
+        return None
+
+    def due(self, now_s: float) -> list[tuple[str, str]]:
+        """Take out and return the keys whose time has come, the earliest first."""
+        keys: list[tuple[str, str]] = []
+        while (at_s := self.next_s()) is not None and at_s <= now_s:
+            _, key = heapq.heappop(self._heap)
+            del self._deadlines[key]
+            keys.append(key)
+        return keys
+
+    def postpone(self, seconds: float, concerns: Callable[[str], bool]) -> None:
+        """Move the deadlines of the kinds that `concerns` accepts later by `seconds`."""
+        for key, at_s in self._deadlines.items():
+            if concerns(key[0]):
+                self._deadlines[key] = at_s + seconds
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        self._heap = [(at_s, key) for key, at_s in self._deadlines.items()]
+        heapq.heapify(self._heap)

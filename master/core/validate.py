@@ -1,0 +1,113 @@
+"""What a task must be like to be launched.  Raises InvalidValue naming the field.
+
+Rules: Mesos v1, src/master/validation.cpp.
+"""
+
+from __future__ import annotations
+
+import math
+
+from master.core.records import Executor, Framework
+from mesos_py.errors import InvalidValue, TooLarge
+from mesos_py.ids import check_id
+from mesos_py.resources import EMPTY, Resources
+from mesos_py.v1 import types_pb2 as pb
+
+_LIMITABLE = ("cpus", "mem")
+
+
+def task_resources(
+    framework: Framework, task: pb.TaskInfo, agent_id: str, max_bytes: int
+) -> Resources:
+    """Check all of a task that does not depend on what is free; its resources."""
+    task_id = check_id("task_id", task.task_id.value)
+    if task_id in framework.tasks:
+        raise InvalidValue("task_id", task_id, "a task with this id has not ended yet")
+    if task_id in framework.unreachable_tasks:
+        raise InvalidValue("task_id", task_id, "a task with this id is on an unreachable agent")
+    if task.agent_id.value != agent_id:
+        raise InvalidValue("agent_id", task.agent_id.value, f"the offers are of agent {agent_id}")
+    size = task.ByteSize()
+    if size > max_bytes:
+        raise TooLarge(f"the task is {size} bytes, at most {max_bytes} are taken", field="task")
+    if task.HasField("command") == task.HasField("executor"):
+        has = "both" if task.HasField("command") else "neither"
+        raise InvalidValue("command", has, "exactly one of command and executor must be given")
+    if not task.resources:
+        raise InvalidValue("resources", "", "a task must ask for some resources")
+    resources = Resources.from_proto("resources", task.resources)
+    if task.HasField("command"):
+        _command("command", task.command)
+    _durations(task)
+    for name, limit in task.limits.items():
+        _limit(name, limit.value, resources)
+    return resources
+
+
+def executor_resources(
+    framework: Framework,
+    executor: pb.ExecutorInfo,
+    running: Executor | None,
+) -> Resources:
+    """Check a custom executor; what it needs beyond what is charged already."""
+    executor_id = check_id("executor.executor_id", executor.executor_id.value)
+    if executor.type not in (pb.ExecutorInfo.UNKNOWN, pb.ExecutorInfo.CUSTOM):
+        raise InvalidValue("executor.type", "DEFAULT", "must be CUSTOM for a LAUNCH")
+    owner = executor.framework_id.value
+    if owner not in ("", framework.framework_id):
+        raise InvalidValue("executor.framework_id", owner, "is not this framework's id")
+    if not executor.HasField("command"):
+        raise InvalidValue("executor.command", "", "is missing")
+    _command("executor.command", executor.command)
+    _grace("executor.shutdown_grace_period", executor, "shutdown_grace_period")
+    if running is not None:
+        executor.framework_id.value = framework.framework_id
+        if executor != running.info:
+            raise InvalidValue(
+                "executor.executor_id",
+                executor_id,
+                "an executor with this id and another description runs there",
+            )
+        return EMPTY
+    if not executor.resources:
+        return EMPTY
+    return Resources.from_proto("executor.resources", executor.resources)
+
+
+def _command(field: str, command: pb.CommandInfo) -> None:
+    shell = command.shell if command.HasField("shell") else True
+    if not command.value and (shell or not command.arguments):
+        raise InvalidValue(f"{field}.value", command.value, "must not be empty")
+    for text in (command.value, command.user, *command.arguments):
+        if "\0" in text:
+            raise InvalidValue(field, text, "must not contain a NUL character")
+    for variable in command.environment.variables:
+        where = f"{field}.environment.{variable.name}"
+        if not variable.name or "=" in variable.name or "\0" in variable.name + variable.value:
+            raise InvalidValue(where, variable.name, "is no usable name or value")
+        if variable.type == pb.Environment.Variable.SECRET:
+            raise InvalidValue(where, "SECRET", "secrets are not supported")
+        if not variable.HasField("value"):
+            raise InvalidValue(where, "", "the value is missing")
+
+
+def _durations(task: pb.TaskInfo) -> None:
+    if task.kill_policy.grace_period.nanoseconds < 0:
+        _grace("kill_policy.grace_period", task.kill_policy, "grace_period")
+    if task.max_completion_time.nanoseconds < 0:
+        raise InvalidValue(
+            "max_completion_time", task.max_completion_time.nanoseconds, "must not be negative"
+        )
+
+
+def _grace(field: str, message: pb.ExecutorInfo | pb.KillPolicy, name: str) -> None:
+    nanoseconds: int = getattr(message, name).nanoseconds
+    if nanoseconds < 0:
+        raise InvalidValue(field, nanoseconds, "must not be negative")
+
+
+def _limit(name: str, limit: float, resources: Resources) -> None:
+    if name not in _LIMITABLE:
+        raise InvalidValue(f"limits.{name}", limit, "only cpus and mem can have a limit")
+    if math.isnan(limit) or limit < resources.scalar(name):
+        raise InvalidValue(f"limits.{name}", limit, "must be at least what the task asks for")
