@@ -27,7 +27,7 @@ from mesos_py.clock import SystemClock
 from mesos_py.config import at_least, flag
 from mesos_py.election.standalone import StandaloneContender
 from mesos_py.errors import InvalidValue
-from mesos_py.files import write_atomically
+from mesos_py.files import DirectoryLock, write_atomically
 from mesos_py.ids import MasterIds
 from mesos_py.v1 import agent_pb2_grpc, operator_pb2_grpc, scheduler_pb2_grpc
 from mesos_py.v1 import types_pb2 as pb
@@ -53,8 +53,10 @@ class MasterFlags:
     hostname: str | None = flag(
         None, kind=config.text, help="Name that others are shown (default: this machine's)"
     )
-    work_dir: Path = flag(
-        Path("/var/lib/mesos-py/master"), kind=config.path, help="Where the master keeps its files"
+    work_dir: Path | None = flag(
+        None,
+        kind=config.path,
+        help="Directory of this master, which no second one may use; it keeps its lock there",
     )
     port_file: Path | None = flag(
         None, kind=config.path, help="File that gets the port in it once the master is ready"
@@ -174,11 +176,14 @@ class MasterDaemon:
         self._links = Links(max_items=200_000, max_bytes=flags.max_peer_queue_bytes)
         self._relay = LogRelay()
         self._shell: Shell | None = None
+        self._lock: DirectoryLock | None = None
         self.port = 0
 
     async def start(self) -> None:
-        """Bind, wire and serve.  Raises PortInUse and InvalidValue before serving."""
+        """Bind, wire and serve.  Raises PortInUse, Conflict and InvalidValue before serving."""
         flags = self.flags
+        if flags.work_dir is not None:
+            self._lock = DirectoryLock(flags.work_dir)
         weights = parse_weights(flags.weights)
         factory = plugins.resolve("mesos_py.allocators", ALLOCATORS, flags.allocator)
         allocator: Allocator = factory(AllocatorOptions(weights=weights))
@@ -223,8 +228,10 @@ class MasterDaemon:
         if self._server is not None:
             await self._server.stop(rpc.LINK_TIMEOUTS.grace_s)
         await self._relay.close()
-        if self.flags.port_file is not None:
+        if self.flags.port_file is not None and self.port:
             self.flags.port_file.unlink(missing_ok=True)
+        if self._lock is not None:
+            self._lock.release()
 
 
 async def serve(flags: MasterFlags) -> None:

@@ -55,7 +55,12 @@ def _rebuild(cls: type[MesosPyError], message: str, fields: dict[str, object]) -
 
 def shown(value: object, limit: int = 80) -> str:
     """`value` as it may stand in an error text: quoted, on one line, shortened."""
-    text = repr(value) if isinstance(value, (str, bytes)) else str(value)
+    return shortened(repr(value) if isinstance(value, (str, bytes)) else value, limit)
+
+
+def shortened(value: object, limit: int = 500) -> str:
+    """`value` as text of at most `limit` characters: for what goes back to a peer."""
+    text = str(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -41,17 +41,17 @@ def union(left: Ranges, right: Ranges) -> Ranges:
 def difference(left: Ranges, right: Ranges) -> Ranges:
     """The numbers of `left` that are not in `right`."""
     result: list[tuple[int, int]] = []
-    cuts = list(right)
+    position = 0
     for begin, end in left:
         at = begin
-        for cut_begin, cut_end in cuts:
-            if cut_end < at:
-                continue
-            if cut_begin > end:
-                break
+        while position < len(right) and right[position][0] <= end:
+            cut_begin, cut_end = right[position]
             if cut_begin > at:
                 result.append((at, cut_begin - 1))
-            at = cut_end + 1
+            at = max(at, cut_end + 1)
+            if cut_end > end:
+                break  # it may reach into the next range as well
+            position += 1
         if at <= end:
             result.append((at, end))
     return tuple(result)
@@ -69,7 +69,7 @@ def contains(outer: Ranges, inner: Ranges) -> bool:
 
 
 def intersects(left: Ranges, right: Ranges) -> bool:
-    return any(a <= d and c <= b for a, b in left for c, d in right)
+    return overlap((*left, *right)) is not None
 
 
 def count(ranges: Ranges) -> int:

@@ -10,13 +10,13 @@ src/common/values.cpp), so that adding and subtracting never drifts: 4.1 - 1.1 i
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Final
 
 from mesos_py import ranges as rng
+from mesos_py.enums import name_of
 from mesos_py.errors import InsufficientResources, InvalidResources
 from mesos_py.ranges import Ranges
 from mesos_py.v1 import types_pb2 as pb
@@ -37,15 +37,21 @@ def to_milli(field: str, value: float | int | Decimal) -> int:
     Raises InvalidResources for NaN, infinities, amounts that are not above zero,
     below 0.001 after rounding, or over MAX_SCALAR.
     """
+    if type(value) is float and 0 < value <= MAX_SCALAR:
+        # Nearly all amounts: far enough from a half that rounding is no question.
+        milli = int(value * MILLI + 0.5)
+        if milli and abs(value * MILLI - milli) < 0.25 and field not in WHOLE_ONLY:
+            return milli
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
         raise InvalidResources(field, value, "must be a number")
-    if not math.isfinite(value):
+    # Numbers of other packages (numpy) are floats too, with a text of their own.
+    exact = Decimal(repr(float(value))) if isinstance(value, float) else Decimal(value)
+    if not exact.is_finite():
         raise InvalidResources(field, value, "must be a finite number")
-    if value <= 0:
+    if exact <= 0:
         raise InvalidResources(field, value, "must be above zero")
-    if value > MAX_SCALAR:
+    if exact > MAX_SCALAR:
         raise InvalidResources(field, value, f"must be at most {MAX_SCALAR}")
-    exact = value if isinstance(value, Decimal) else Decimal(repr(value))
     milli = int((exact * MILLI).to_integral_value(rounding=ROUND_HALF_UP))
     if milli == 0:
         raise InvalidResources(field, value, "is below 0.001, the smallest amount")
@@ -118,17 +124,18 @@ class Resources:
     def from_proto(cls, field: str, messages: Iterable[pb.Resource]) -> Resources:
         """From wire messages; items of one name are added up.
 
-        Raises InvalidResources for wrong amounts, for a type that does not fit,
-        and for reserved or revocable resources, which are not offered yet.
+        Raises InvalidResources for a name that is none, wrong amounts, a type that
+        does not fit, and for reserved or revocable resources, which are not offered
+        yet.
         """
         scalars: dict[str, int] = {}
-        spans: dict[str, Ranges] = {}
-        sets: dict[str, frozenset[str]] = {}
+        spans: dict[str, list[tuple[int, int]]] = {}
+        sets: dict[str, list[str]] = {}
         types: dict[str, pb.Value.Type.ValueType] = {}
         for message in messages:
             name = message.name
-            if not name:
-                raise InvalidResources(f"{field}.name", name, "must not be empty")
+            if not _NAME.fullmatch(name):
+                raise InvalidResources(f"{field}.name", name, "is no resource name")
             where = f"{field}.{name}"
             _refuse_special(where, message)
             _refuse_other_type(where, message, types.setdefault(name, message.type))
@@ -137,16 +144,23 @@ class Resources:
                     milli = to_milli(name, message.scalar.value)
                 except InvalidResources as error:
                     raise error.under(field) from None
-                scalars[name] = scalars.get(name, 0) + milli
+                scalars[name] = milli = scalars.get(name, 0) + milli
+                if milli > MAX_SCALAR * MILLI:
+                    raise InvalidResources(
+                        where, milli_text(milli), f"must be at most {MAX_SCALAR} in all"
+                    )
             elif message.type == pb.Value.RANGES:
-                pairs = [(item.begin, item.end) for item in message.ranges.range]
-                pairs.extend(spans.get(name, ()))
-                spans[name] = checked_ranges(where, pairs)
+                pairs = spans.setdefault(name, [])
+                pairs.extend((item.begin, item.end) for item in message.ranges.range)
             elif message.type == pb.Value.SET:
-                sets[name] = _checked_set(where, [*message.set.item, *sets.get(name, ())])
+                sets.setdefault(name, []).extend(message.set.item)
             else:
                 raise InvalidResources(where, message.type, "must be a scalar, ranges or a set")
-        return cls(scalars, spans, sets)
+        return cls(
+            scalars,
+            {name: checked_ranges(f"{field}.{name}", pairs) for name, pairs in spans.items()},
+            {name: _checked_set(f"{field}.{name}", items) for name, items in sets.items()},
+        )
 
     def to_proto(self) -> tuple[pb.Resource, ...]:
         """The wire form, made once and shared: callers must not change it."""
@@ -358,16 +372,16 @@ def checked_ranges(field: str, pairs: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def _checked_set(field: str, items: Iterable[str]) -> frozenset[str]:
-    listed = list(items)
-    if not listed:
-        raise InvalidResources(field, "{}", "must have at least one item")
-    for item in listed:
+    seen: set[str] = set()
+    for item in items:
         if not item:
             raise InvalidResources(field, item, "an item must not be empty")
-    if len(set(listed)) != len(listed):
-        twice = next(item for item in listed if listed.count(item) > 1)
-        raise InvalidResources(field, twice, "is there twice")
-    return frozenset(listed)
+        if item in seen:
+            raise InvalidResources(field, item, "is there twice")
+        seen.add(item)
+    if not seen:
+        raise InvalidResources(field, "{}", "must have at least one item")
+    return frozenset(seen)
 
 
 def _set_text(items: Iterable[str]) -> str:
@@ -390,15 +404,16 @@ def _refuse_special(where: str, message: pb.Resource) -> None:
 def _refuse_other_type(where: str, message: pb.Resource, known: pb.Value.Type.ValueType) -> None:
     if message.type != known:
         raise InvalidResources(
-            where, pb.Value.Type.Name(message.type), "has two types in one bundle"
+            where, name_of(pb.Value.Type, message.type), "has two types in one bundle"
         )
 
 
 # ---- The text form -----------------------------------------------------------
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?")
-_RANGE = re.compile(r"(\d{1,19})(?:\s*-\s*(\d{1,19}))?")
+# ASCII: \d alone takes the digits of every script.
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_RANGE = re.compile(r"(\d{1,19})(?:\s*-\s*(\d{1,19}))?", re.ASCII)
 
 
 def _parse(text: str, field: str) -> Resources:
@@ -434,8 +449,6 @@ def _parsed_scalar(field: str, name: str, value: str) -> int:
         return to_milli(name, Decimal(value))
     except InvalidResources as error:
         raise error.under(field) from None
-    except InvalidOperation:
-        raise InvalidResources(f"{field}.{name}", value, "is no usable number") from None
 
 
 def _parsed_ranges(where: str, value: str) -> Ranges:

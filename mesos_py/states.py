@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from mesos_py.enums import name_of
 from mesos_py.v1.types_pb2 import (
     TASK_DROPPED,
     TASK_ERROR,
@@ -38,13 +39,17 @@ TERMINAL: Final = frozenset(
     }
 )
 
-# UNKNOWN is only ever an answer to a reconciliation, never a task's state.
-NEVER_STORED: Final = frozenset({TASK_UNKNOWN})
-
 # How far a task has come on its agent.  Mesos does not enforce an order among
 # the states that are not terminal; we never let a late or repeated message
 # move a task back.
 _PROGRESS: Final = {TASK_STAGING: 0, TASK_STARTING: 1, TASK_RUNNING: 2, TASK_KILLING: 3}
+
+# What an agent may say of a task: where it has come to, or how it ended.
+REPORTED: Final = TERMINAL.union(_PROGRESS)
+
+# What a task may be in.  UNKNOWN is only ever an answer to a reconciliation, and a
+# newer peer's numbers mean nothing here.
+STORED: Final = REPORTED | {TASK_UNREACHABLE}
 
 
 def is_terminal(state: TaskState.ValueType) -> bool:
@@ -58,7 +63,7 @@ def may_follow(old: TaskState.ValueType, new: TaskState.ValueType) -> bool:
     A terminal state is never left.  UNREACHABLE may follow any state that is not
     terminal, and any state may follow it, since the agent may come back.
     """
-    if old in TERMINAL or new in NEVER_STORED:
+    if old in TERMINAL or new not in STORED:
         return False
     if new in TERMINAL or TASK_UNREACHABLE in (old, new):
         return True
@@ -67,11 +72,12 @@ def may_follow(old: TaskState.ValueType, new: TaskState.ValueType) -> bool:
 
 def short_name(state: TaskState.ValueType) -> str:
     """The name without its prefix, as tables show it: "RUNNING"."""
-    return TaskState.Name(state).removeprefix("TASK_")
+    return name_of(TaskState, state).removeprefix("TASK_")
 
 
 __all__ = [
-    "NEVER_STORED",
+    "REPORTED",
+    "STORED",
     "TASK_DROPPED",
     "TASK_ERROR",
     "TASK_FAILED",

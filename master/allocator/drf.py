@@ -57,7 +57,7 @@ class DrfAllocator(Allocator):
         # Since the last cycle.  Dicts keep the order of events, which sets do not.
         self._dirty: dict[str, None] = {}
         self._awake: dict[Contender, None] = {}
-        self._loose: list[tuple[Contender, str]] = []
+        self._loose: dict[tuple[Contender, str], None] = {}
         self._cycles = 0
         self._grants = 0
 
@@ -97,7 +97,7 @@ class DrfAllocator(Allocator):
         granted = contender.granted.get(refusal.agent_id)
         contender.declined = granted is None or refusal.resources.contains(granted)
         if self._filters.add(contender.refusals, refusal):
-            self._loose.append((contender, refusal.agent_id))
+            self._loose[contender, refusal.agent_id] = None
 
     def _agent_changed(self, agent: AgentRow, attributes_changed: bool) -> None:
         self._agents[agent.agent_id] = agent
@@ -142,7 +142,7 @@ class DrfAllocator(Allocator):
             if contender is not None and contender.contending:
                 self._filters.clear(contender.refusals)
                 contender.declined = False
-                pass
+                self._awake[contender] = None
 
     # ---- What to do about it --------------------------------------------
 
@@ -197,11 +197,11 @@ class DrfAllocator(Allocator):
         """Agents to look at, each with those who may use it now (None: everybody)."""
         found: dict[str, Collection[Contender] | None] = dict.fromkeys(self._dirty)
         awake = frozenset(self._awake).union(self._failures.due(now_s))
-        loose, self._loose = self._loose, []
+        loose, self._loose = self._loose, {}
         for refusal in self._filters.due(now_s):
             contender = self._roster.contender(refusal.framework_id, refusal.role)
             if contender is not None:
-                loose.append((contender, refusal.agent_id))
+                loose[contender, refusal.agent_id] = None
         self._dirty = {}
         self._awake = {}
         if awake:

@@ -99,12 +99,14 @@ class SchedulerService(scheduler_pb2_grpc.SchedulerServiceServicer):
             lambda events: scheduler_pb2.Events(events=events),
         )
 
-    def Subscribe(
+    async def Subscribe(
         self,
         request_iterator: AsyncIterator[scheduler_pb2.Calls],
         context: Context,
     ) -> AsyncIterator[scheduler_pb2.Events]:
-        return self._stream.serve(request_iterator, context)
+        # Itself an async generator: grpc.aio takes any other function for a blocking one.
+        async for events in self._stream.serve(request_iterator, context):
+            yield events
 
 
 class AgentService(agent_pb2_grpc.AgentServiceServicer):
@@ -121,9 +123,11 @@ class AgentService(agent_pb2_grpc.AgentServiceServicer):
             lambda events: agent_pb2.Events(events=events, epoch=epoch),
         )
 
-    def Connect(
+    async def Connect(
         self,
         request_iterator: AsyncIterator[agent_pb2.Calls],
         context: Context,
     ) -> AsyncIterator[agent_pb2.Events]:
-        return self._stream.serve(request_iterator, context)
+        # Itself an async generator: grpc.aio takes any other function for a blocking one.
+        async for events in self._stream.serve(request_iterator, context):
+            yield events

@@ -9,6 +9,7 @@ from master.core import frameworks, launch, messages, offers, reconcile, tasks
 from master.core.cluster import Cluster
 from master.core.records import Framework
 from mesos_py.clock import Now
+from mesos_py.enums import name_of
 from mesos_py.errors import InvalidValue
 from mesos_py.v1 import scheduler_pb2 as sched
 
@@ -41,7 +42,7 @@ def on_call(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
     framework_id = c.framework_of_link.get(link)
     framework = c.frameworks.get(framework_id) if framework_id is not None else None
     if framework is None:
-        name = Call.Type.Name(call.type) if call.type in Call.Type.values() else str(call.type)
+        name = name_of(Call.Type, call.type)
         c.drop("call-before-subscribe", link=link, call=name)
         event = sched.Event(type=sched.Event.ERROR)
         event.error.message = f"{name} before SUBSCRIBE, or after the framework's end"
@@ -49,14 +50,15 @@ def on_call(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
         c.outbox.close(link, event.error.message)
         return
     c.counters["calls"] += 1
+    kind = call.type if call.type in Call.Type.values() else Call.UNKNOWN
     given = call.framework_id.value
     if given and given != framework_id:
         error = InvalidValue("framework_id", given, f"this stream is of {framework_id}")
-        c.refuse_call(framework, call.type, error, now)
+        c.refuse_call(framework, kind, error, now)
         return
     handler = HANDLERS.get(call.type)
     if handler is None:
         error = InvalidValue("type", call.type, "is not supported by this master")
-        c.refuse_call(framework, call.type, error, now)
+        c.refuse_call(framework, kind, error, now)
         return
     handler(c, framework, call, now)

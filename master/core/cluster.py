@@ -12,7 +12,7 @@ from master.core.outbox import Outbox
 from master.core.records import Agent, Framework, Offer, Tally, Task
 from master.core.timers import Timers
 from mesos_py.clock import Now
-from mesos_py.errors import MesosPyError
+from mesos_py.errors import MesosPyError, shortened
 from mesos_py.ids import IdSource
 from mesos_py.v1 import agent_pb2, scheduler_pb2
 from mesos_py.v1 import types_pb2 as pb
@@ -87,6 +87,21 @@ class Cluster:
         self.counters: Counter[str] = Counter()
         self.allocation = AllocationClock()
 
+    # ---- New ids ---------------------------------------------------------
+
+    def new_framework_id(self) -> str:
+        """One that nobody has: a framework may bring any id, also one of this form."""
+        made = self.ids.framework_id()
+        while made in self.frameworks or made in self.completed_frameworks:
+            made = self.ids.framework_id()
+        return made
+
+    def new_agent_id(self) -> str:
+        made = self.ids.agent_id()
+        while made in self.agents:
+            made = self.ids.agent_id()
+        return made
+
     # ---- Output ----------------------------------------------------------
 
     def drop(self, reason: str, **ids: object) -> None:
@@ -95,7 +110,7 @@ class Cluster:
         self.outbox.dropped(reason, **ids)
 
     def to_framework(self, framework: Framework, event: scheduler_pb2.Event) -> bool:
-        """Send to the framework if it is connected; says whether it was."""
+        """Send to the framework if it is connected; says whether it is."""
         if framework.link is None:
             return False
         self.outbox.to_framework(framework.link, event)
@@ -116,8 +131,10 @@ class Cluster:
     ) -> None:
         """Tell the framework that its call was not carried out, and why."""
         name = scheduler_pb2.Call.Type.Name(call)
-        self.drop(f"call-{name.lower()}", framework=framework.framework_id, why=error.message)
-        self.tally(framework, error.code, f"{name}: {error.message}", now)
+        # What the peer sent is part of these texts, and it may have sent much.
+        message = shortened(error.message)
+        self.drop(f"call-{name.lower()}", framework=framework.framework_id, why=message)
+        self.tally(framework, error.code, f"{name}: {message}", now)
         self.to_framework(
             framework,
             scheduler_pb2.Event(
@@ -125,9 +142,9 @@ class Cluster:
                 refused=scheduler_pb2.Event.Refused(
                     call=call,
                     code=error.code,
-                    field=str(error.fields.get("field", error.fields.get("kind", ""))),
-                    value=str(error.fields.get("value", error.fields.get("name", ""))),
-                    message=error.message,
+                    field=shortened(error.fields.get("field", error.fields.get("kind", ""))),
+                    value=shortened(error.fields.get("value", error.fields.get("name", ""))),
+                    message=message,
                 ),
             ),
         )
@@ -142,7 +159,7 @@ class Cluster:
             if len(framework.refusals) >= MAX_TALLIES:
                 framework.refusals.pop(next(iter(framework.refusals)))
             entry = framework.refusals[key] = Tally(code, message, agent_id=agent_id)
-        entry.message = message
+        entry.message = shortened(message)
         entry.count += 1
         entry.last_wall_s = now.wall_s
 

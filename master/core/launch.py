@@ -117,7 +117,7 @@ def accept(c: Cluster, framework: Framework, call: sched.Call.Accept, now: Now) 
     filters = call.filters if call.HasField("filters") else None
     if plan.left:
         seconds = offering.refuse_seconds(c, filters)
-        offering.note_refusal(c, framework, offers[0], plan.left, seconds, now)
+        offering.note_refusal(c, offers[0], plan.left, seconds, now)
         c.freed(plan.agent.agent_id, now)
     for info, wrong in plan.errors:
         fail(c, plan, info, wrong, now)

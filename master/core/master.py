@@ -23,15 +23,14 @@ from master.core.outbox import Outbox
 from master.core.records import Task
 from master.core.timers import STALL_S
 from mesos_py.clock import Now
-from mesos_py.errors import InvalidValue, MesosPyError, NotFound
+from mesos_py.errors import InvalidValue, NotFound
 from mesos_py.ids import IdSource, check_role
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
-# Deadlines at which somebody is judged for his silence.  When this process itself
-# was stopped, they move on by as long: nobody could be heard meanwhile.
-_JUDGING: Final = frozenset({"unreachable", "failover", "offer"})
+# After an allocation that failed, the next one is tried so much later.
+_RETRY_S: Final = 1.0
 
 
 class Master:
@@ -136,9 +135,7 @@ class Master:
         c = self.cluster
         earliest = c.timers.next_s()
         if earliest is not None and now.monotonic_s - earliest > STALL_S:
-            late_s = now.monotonic_s - earliest
-            c.drop("late-wake-up", seconds=round(late_s, 1))
-            c.timers.postpone(late_s, _JUDGING.__contains__)
+            self._forgive(now.monotonic_s - earliest, now)
         for kind, name in c.timers.due(now.monotonic_s):
             self._timer(kind, name, now)
         wake = c.allocator.next_wake_s()
@@ -147,6 +144,33 @@ class Master:
         due = self._allocation_due_s()
         if due is not None and due <= now.monotonic_s:
             self._allocate(now, seconds_of)
+
+    def _forgive(self, late_s: float, now: Now) -> None:
+        """This process was stopped: nobody could be heard meanwhile.
+
+        So whoever is to be judged for his silence gets the time back, and the whole
+        time that he has to be heard; of a long one as much as an agent gets.
+        """
+        c = self.cluster
+        c.drop("late-wake-up", seconds=round(late_s, 1))
+        for kind, name, at_s in c.timers.all():
+            window_s = self._patience_s(kind, name)
+            if window_s is not None:
+                c.timers.set(kind, name, max(at_s + late_s, now.monotonic_s + window_s))
+        for agent in c.agents.values():
+            agent.pings_unanswered = 0
+
+    def _patience_s(self, kind: str, name: str) -> float | None:
+        """How long somebody may be silent; None: that deadline judges nobody."""
+        options = self.cluster.options
+        if kind == "unreachable":
+            return options.agent_timeout_s
+        if kind == "offer":
+            return options.offer_timeout_s
+        if kind == "failover":
+            timeout_s = self.cluster.frameworks[name].info.failover_timeout
+            return min(timeout_s, options.agent_timeout_s)
+        return None
 
     def _timer(self, kind: str, name: str, now: Now) -> None:
         c = self.cluster
@@ -167,13 +191,11 @@ class Master:
 
     def _allocate(self, now: Now, seconds_of: Callable[[], float] | None) -> None:
         c = self.cluster
-        c.allocation.wanted_since_s = None
         started = seconds_of() if seconds_of is not None else 0.0
-        try:
-            grants = c.allocator.allocate(c.ledger, now.monotonic_s)
-        except MesosPyError as error:
-            c.drop("allocation-failed", why=error.message)
-            grants = []
+        # Should the allocator raise, what was wanted stays wanted.
+        c.allocation.not_before_s = now.monotonic_s + _RETRY_S
+        grants = c.allocator.allocate(c.ledger, now.monotonic_s)
+        c.allocation.wanted_since_s = None
         offers.make_offers(c, grants, now)
         took = seconds_of() - started if seconds_of is not None else 0.0
         c.counters["allocation_cycles"] += 1

@@ -24,7 +24,14 @@ def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
     for grant in grants:
         framework = c.frameworks.get(grant.framework_id)
         agent = c.agents.get(grant.agent_id)
-        if framework is None or agent is None or not framework.connected or not agent.connected:
+        if (
+            framework is None
+            or agent is None
+            or not framework.connected
+            or not agent.connected
+            or grant.role not in framework.roles
+            or not grant.resources
+        ):
             c.drop("grant-stale", framework=grant.framework_id, agent=grant.agent_id)
             c.freed(grant.agent_id, now)
             continue
@@ -121,9 +128,12 @@ def rescind(c: Cluster, offer: Offer, why: str, now: Now) -> None:
 def expire(c: Cluster, offer_id: str, now: Now) -> None:
     """The offer's time is up: its framework did not answer."""
     offer = c.offers.get(offer_id)
-    if offer is not None:
-        c.counters["offers_expired"] += 1
-        rescind(c, offer, f"not answered within {c.options.offer_timeout_s:g} s", now)
+    if offer is None:
+        return
+    c.counters["offers_expired"] += 1
+    rescind(c, offer, f"not answered within {c.options.offer_timeout_s:g} s", now)
+    # It blocks nothing, but others come first now.
+    note_refusal(c, offer, offer.resources, 0.0, now)
 
 
 def refuse_seconds(c: Cluster, filters: pb.Filters | None) -> float:
@@ -137,19 +147,13 @@ def refuse_seconds(c: Cluster, filters: pb.Filters | None) -> float:
 
 
 def note_refusal(
-    c: Cluster,
-    framework: Framework,
-    offer: Offer,
-    resources: Resources,
-    seconds: float,
-    now: Now,
+    c: Cluster, offer: Offer, resources: Resources, seconds: float, now: Now
 ) -> None:
-    """The framework does not want these resources of that agent for a while."""
-    if seconds <= 0 or not resources:
-        return
+    """The framework does not want these resources of that agent for `seconds`, or just
+    did not take them (0)."""
     c.allocator.tell(
         alloc.Refusal(
-            framework.framework_id,
+            offer.framework_id,
             offer.role,
             offer.agent_id,
             resources,
@@ -173,7 +177,7 @@ def decline(c: Cluster, framework: Framework, call: sched.Call.Decline, now: Now
             continue
         c.ledger.withdraw(offer.agent_id, offer.offer_id)
         forget(c, offer, "declined by the framework")
-        note_refusal(c, framework, offer, offer.resources, seconds, now)
+        note_refusal(c, offer, offer.resources, seconds, now)
         c.freed(offer.agent_id, now)
         c.counters["offers_declined"] += 1
         c.tally(

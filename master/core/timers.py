@@ -6,7 +6,7 @@ Nothing here waits: `due` hands out what has come, `next_s` says when to ask aga
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Final
 
 # A wake-up later than this means that this process did not run for a while.
@@ -42,21 +42,19 @@ class Timers:
             heapq.heappop(self._heap)
         return None
 
-    def due(self, now_s: float) -> list[tuple[str, str]]:
-        """Take out and return the keys whose time has come, the earliest first."""
-        keys: list[tuple[str, str]] = []
+    def due(self, now_s: float) -> Iterator[tuple[str, str]]:
+        """Take out the keys whose time has come, one by one, the earliest first.
+
+        What is not asked for any more (since a step raised something) stays.
+        """
         while (at_s := self.next_s()) is not None and at_s <= now_s:
             _, key = heapq.heappop(self._heap)
             del self._deadlines[key]
-            keys.append(key)
-        return keys
+            yield key
 
-    def postpone(self, seconds: float, concerns: Callable[[str], bool]) -> None:
-        """Move the deadlines of the kinds that `concerns` accepts later by `seconds`."""
-        for key, at_s in self._deadlines.items():
-            if concerns(key[0]):
-                self._deadlines[key] = at_s + seconds
-        self._rebuild()
+    def all(self) -> list[tuple[str, str, float]]:
+        """Every kind and name with its deadline."""
+        return [(kind, name, at_s) for (kind, name), at_s in self._deadlines.items()]
 
     def _rebuild(self) -> None:
         self._heap = [(at_s, key) for key, at_s in self._deadlines.items()]

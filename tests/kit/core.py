@@ -58,9 +58,14 @@ class RecordingOutbox:
 class World:
     """One core and everybody around it.  `check()` proves the invariants."""
 
-    def __init__(self, options: Options | None = None, allocator: Allocator | None = None) -> None:
+    def __init__(
+        self,
+        options: Options | None = None,
+        allocator: Allocator | None = None,
+        outbox: RecordingOutbox | None = None,
+    ) -> None:
         self.clock = ManualClock()
-        self.outbox = RecordingOutbox()
+        self.outbox = outbox if outbox is not None else RecordingOutbox()
         self._uuids = itertools.count(1)
         self._links = itertools.count(1)
         self.core = Master(

@@ -1,0 +1,1 @@
+"""The `mesos-py` command: one module per sub-command or noun."""

@@ -1,0 +1,227 @@
+"""`mesos-py run`: a command on the cluster, as if it were here."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from mesos_py.cli.options import DURATION, master_option, naming_the_default, open_master
+from mesos_py.cli.summaries import SUMMARIES
+from mesos_py.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from mesos_py.cli.running.job import Job, Spec
+    from mesos_py.cli.running.runner import Settings
+    from mesos_py.v1.types_pb2 import CommandInfo
+
+_NOT_IN_IDS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+_ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+MAX_NAME: Final = 100
+MAX_INSTANCES: Final = 10_000
+
+
+@click.command(
+    short_help=SUMMARIES["run"],
+    context_settings={"allow_interspersed_args": False},
+)
+@master_option
+@click.option(
+    "-n",
+    "--instances",
+    type=click.IntRange(1, MAX_INSTANCES),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="How many times to run it, side by side.",
+)
+@click.option("--cpus", type=float, default=1, show_default=True, help="Cores for each.")
+@click.option("--mem", type=float, default=128, show_default=True, help="MB of memory for each.")
+@click.option("--disk", type=float, default=0, help="MB of disk for each.")
+@click.option("--gpus", type=int, default=0, help="GPUs for each.")
+@click.option(
+    "--ports",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="How many ports for each; they are told by PORT, PORT0, PORT1 ... and PORTS.",
+)
+@click.option(
+    "-e",
+    "--env",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help="A variable for the command; without a value, that of this environment.  Repeatable.",
+)
+@click.option("--name", help="What to call it.  [default: the command's first word]")
+@click.option("--role", default="*", show_default=True, help="The role to run it under.")
+@click.option("--user", help="Who it runs as on the agents.  [default: you]")
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="Only on agents with this host name.  Repeatable: one of them.",
+)
+@click.option(
+    "--retry",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Run an instance that fails or is lost again, up to N times.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=DURATION,
+    help="End everything when it is not done by then, with exit code 124.",
+)
+@click.option(
+    "--shell/--no-shell",
+    "shell",
+    default=None,
+    help="Give the command to a shell.  [default: if it is a single word]",
+)
+@click.option(
+    "--prefix/--no-prefix",
+    "prefix",
+    default=None,
+    help="Begin each line of output with its task's name.  [default: if there are several]",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Nothing on stderr but the tasks' own.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(master: str | None, **options: Any) -> int:
+    """Run COMMAND on the cluster, show its output as it comes, and end as it ends.
+
+    A single word is a shell's command line ('sleep 1 && date'); several words are a
+    program and its arguments, run as they are (-- date +%s).
+
+    The exit code is the command's own (128 and the signal for one that a signal ended);
+    of several instances the first that is not 0, in their order; 4 for a task that never
+    ran or was lost.  Ctrl-C ends the tasks and waits for that; a second one does not.
+
+    The command finds MESOS_PY_INSTANCE (0, 1 ...) and MESOS_PY_INSTANCES in its
+    environment.
+    """
+    import asyncio
+
+    from mesos_py import logs
+    from mesos_py.cli.running.job import Job
+    from mesos_py.cli.running.runner import CONNECT_S, Runner
+    from mesos_py.operator import DEFAULT_MASTER
+    from mesos_py.v1.operator_pb2 import Call
+
+    job = Job(spec_of(options))
+    settings = settings_of(master or DEFAULT_MASTER, job, options)
+
+    async def go() -> int:
+        return await Runner(job, settings).run()
+
+    logs.setup("error")
+    with naming_the_default(master):
+        # A subscription waits for a master; who types a command does not want to.
+        with open_master(master, CONNECT_S) as client:
+            client.execute(Call(type=Call.GET_HEALTH))
+        return asyncio.run(go())
+
+
+def spec_of(options: dict[str, Any]) -> Spec:
+    """What to run, checked.  Raises InvalidValue naming the option."""
+    from mesos_py.cli.running.job import Spec
+    from mesos_py.resources import Resources
+
+    words: Sequence[str] = options["command"]
+    shell = options["shell"] if options["shell"] is not None else len(words) == 1
+    name = options["name"] or default_name(words, shell=shell)
+    if not name.strip() or len(name) > MAX_NAME:
+        raise InvalidValue("--name", name, f"must have 1 to {MAX_NAME} characters")
+    amounts = {key: options[key] for key in ("cpus", "mem", "disk", "gpus")}
+    try:
+        each = Resources.of(**{key: value for key, value in amounts.items() if value != 0})
+    except InvalidValue as error:
+        raise InvalidValue(f"--{error.field}", error.value, error.reason) from None
+    if not each:
+        raise InvalidValue("--cpus", 0, "it needs something of a machine: cpus, mem or others")
+    return Spec(
+        name=name,
+        ids=f"{_NOT_IN_IDS.sub('_', name)}-{secrets.token_hex(3)}",
+        command=command_of(words, shell=shell, env=options["env"]),
+        each=each,
+        instances=options["instances"],
+        ports=options["ports"],
+        retries=options["retry"],
+    )
+
+
+def settings_of(master: str, job: Job, options: dict[str, Any]) -> Settings:
+    """How to run it, checked.  Raises InvalidValue naming the option."""
+    from mesos_py.cli.running.runner import FAILOVER_S, Settings
+    from mesos_py.ids import check_role
+    from mesos_py.v1.types_pb2 import FrameworkInfo
+
+    framework = FrameworkInfo(
+        name=job.spec.name,
+        user=options["user"] or "",
+        role=check_role("--role", options["role"]),
+        failover_timeout=FAILOVER_S,
+    )
+    if options["gpus"]:
+        framework.capabilities.add(type=FrameworkInfo.Capability.GPU_RESOURCES)
+    for host in options["hosts"]:
+        if not host:
+            raise InvalidValue("--host", host, "must not be empty")
+    several = job.spec.instances > 1
+    return Settings(
+        master=master,
+        framework=framework,
+        hosts=options["hosts"],
+        timeout_s=options["timeout_s"],
+        prefix=options["prefix"] if options["prefix"] is not None else several,
+        quiet=options["quiet"],
+        bar=several and not options["quiet"] and sys.stderr.isatty(),
+    )
+
+
+def command_of(words: Sequence[str], *, shell: bool, env: Sequence[str]) -> CommandInfo:
+    """The words in the form of the wire."""
+    from mesos_py.v1.types_pb2 import CommandInfo, Environment
+
+    if not words[0]:
+        raise InvalidValue("COMMAND", words[0], "must not be empty")
+    if shell:
+        command = CommandInfo(shell=True, value=" ".join(words))
+    else:
+        command = CommandInfo(shell=False, value=words[0], arguments=words)
+    for item in env:
+        name, equals, value = item.partition("=")
+        if not _ENV_NAME.fullmatch(name):
+            raise InvalidValue("--env", item, "must be NAME=VALUE")
+        if not equals:
+            if name not in os.environ:
+                raise InvalidValue("--env", item, "is not in this environment; give NAME=VALUE")
+            value = os.environ[name]
+        command.environment.variables.append(
+            Environment.Variable(name=name, type=Environment.Variable.VALUE, value=value)
+        )
+    return command
+
+
+def default_name(words: Sequence[str], *, shell: bool) -> str:
+    """The program's name, as far as it can be told."""
+    first = words[0]
+    if shell:
+        try:
+            parts = shlex.split(" ".join(words))
+        except ValueError:
+            parts = words[0].split()
+        first = next((part for part in parts if not _ASSIGNMENT.match(part)), "")
+    name = PurePath(first).name if _NOT_IN_IDS.sub("", first) else ""
+    return (name or "run")[:MAX_NAME]

@@ -1,0 +1,33 @@
+"""What `mesos-py --help` says of our sub-commands, without importing them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SECTIONS: Final[dict[str, dict[str, str]]] = {
+    "A cluster": {
+        "local": "A master and agents on this machine, for as long as it runs.",
+        "master": "Run a master.",
+        "agent": "Run an agent.",
+    },
+    "Work": {
+        "run": "Run a command on the cluster and wait for it.",
+        "logs": "Show what a task has written.",
+        "kill": "End a task.",
+        "teardown": "End a framework and all its tasks.",
+    },
+    "What is there, and why": {
+        "tasks": "List tasks, ended ones with --all.",
+        "agents": "List agents and what they have.",
+        "frameworks": "List frameworks.",
+        "offers": "List offers that are out.",
+        "roles": "List roles, their weights and shares.",
+        "explain": "Say why a framework or task gets what it gets.",
+    },
+    "This program": {
+        "version": "Show the version.",
+        "completion": "Print the completion script for a shell.",
+    },
+}
+
+SUMMARIES: Final = {name: text for part in SECTIONS.values() for name, text in part.items()}

@@ -1,0 +1,108 @@
+"""Who leads: the interfaces.
+
+A `Detector` tells clients and agents which master to talk to; a `Contender` makes
+a master the leader.  Both have a standalone twin (`standalone.py`), so that code
+written against them does not ask which one it has.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable
+
+from mesos_py.address import Address
+
+
+class Detector(ABC):
+    """Finds the master that leads.  Used from one event loop."""
+
+    @abstractmethod
+    async def leader(self) -> Address:
+        """The address to connect to now; waits while none is known.
+
+        Call it again before each attempt: the answer changes with time, with
+        `hint` and with `failed`.  It is a belief; the master itself says
+        whether it leads.
+        """
+
+    @abstractmethod
+    def watch(self) -> AsyncIterator[Address]:
+        """Yield the present leader as soon as one is known, then each other one.
+
+        Never ends by itself.  Changes that come while the caller is busy are
+        folded: it gets the newest.
+        """
+
+    # The two that follow do nothing by default on purpose: a detector that is
+    # told of elections needs no help from connection attempts.
+
+    def hint(self, address: Address) -> None:  # noqa: B027
+        """A master that does not lead named `address` as the leader."""
+
+    def failed(self, address: Address) -> None:  # noqa: B027
+        """A connection to `address` could not be made, or was lost.
+
+        May be called for any address and any number of times.
+        """
+
+    async def close(self) -> None:  # noqa: B027
+        """Let go of what the detector holds.  Idempotent."""
+
+
+class Standing(enum.Enum):
+    """How sure a contender is of its leadership."""
+
+    LEADING = "leading"
+    # The link to the election is broken but the session may still live: hold
+    # offers and writes back, and neither go on nor step down.
+    DOUBTFUL = "doubtful"
+    # Somebody else may lead from now on: step down at once.
+    LOST = "lost"
+
+
+class Contender(ABC):
+    """Makes this master the leader.  Used from one event loop, for one term."""
+
+    @abstractmethod
+    async def elected(self, address: Address) -> int:
+        """Stand for election as `address`; wait until elected; return the epoch.
+
+        Epochs only ever grow, over all masters of a cluster: an order with an
+        older epoch is one of a master that no longer leads.  Called once.
+        """
+
+    @abstractmethod
+    def watch(self) -> AsyncIterator[Standing]:
+        """Yield the standing after `elected`, then each change; ends after LOST."""
+
+    @abstractmethod
+    async def resign(self) -> None:
+        """Give the leadership (or the wish for it) up.  Idempotent; `watch` then ends."""
+
+
+class Backoff:
+    """Growing waits between attempts, with jitter so that many peers spread out.
+
+    The n-th wait lies between half and all of `first_s * 2**n`, at most `cap_s`.
+    Never less than half: an unlucky draw must not hammer a master that is coming
+    up.  `random` returns a number in [0, 1), such as `random.random`.
+    """
+
+    def __init__(self, first_s: float, cap_s: float, random: Callable[[], float]) -> None:
+        if not 0 < first_s <= cap_s < float("inf"):
+            raise ValueError(f"need 0 < first_s <= cap_s, not {first_s} and {cap_s}")
+        self._first_s = first_s
+        self._cap_s = cap_s
+        self._random = random
+        self._ceiling_s = first_s
+
+    def next(self) -> float:
+        """How long to wait before the next attempt, in seconds."""
+        ceiling_s = self._ceiling_s
+        self._ceiling_s = min(self._cap_s, ceiling_s * 2)
+        return ceiling_s * (0.5 + 0.5 * self._random())
+
+    def reset(self) -> None:
+        """An attempt has succeeded, and lasted: start again from `first_s`."""
+        self._ceiling_s = self._first_s

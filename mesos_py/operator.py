@@ -1,0 +1,268 @@
+"""The operator's side of the master: a synchronous client of `OperatorService`.
+
+::
+
+    with OperatorClient("127.0.0.1:5050") as master:
+        for task in master.tasks():
+            print(task.task_id.value)
+
+Every method raises MasterUnreachable when no master of the list answers in time,
+and otherwise the error that the master raised (errors.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Final, NamedTuple, TypeVar, cast
+
+import grpc
+
+from mesos_py import rpc
+from mesos_py.address import Address, parse_address
+from mesos_py.election.standalone import parse_master
+from mesos_py.errors import MasterUnreachable, MesosPyError, NotLeader, Unavailable
+from mesos_py.v1 import agent_pb2, types_pb2
+from mesos_py.v1 import operator_pb2 as pb
+from mesos_py.v1.operator_pb2_grpc import OperatorServiceStub
+
+T = TypeVar("T")
+
+DEFAULT_MASTER: Final = "127.0.0.1:5050"
+MAX_REDIRECTS: Final = 5
+# A log that is being followed survives a master or agent that is away this long.
+FOLLOW_PATIENCE_S: Final = 30.0
+_FIRST_PAUSE_S: Final = 0.1
+_MAX_PAUSE_S: Final = 2.0
+
+
+class LogPart(NamedTuple):
+    """Bytes of a file and where in it they stand."""
+
+    offset: int
+    data: bytes
+
+
+class OperatorClient:
+    """One master, found among `host:port[,host:port...]`; follows it to the leader.
+
+    `timeout_s` is for each call as a whole, whatever it takes to find the leader.
+    Not thread-safe; `close` it, or use it in a `with`.
+    """
+
+    def __init__(self, master: str = DEFAULT_MASTER, *, timeout_s: float = 10.0) -> None:
+        self.addresses = parse_addresses(master)
+        self.timeout_s = timeout_s
+        self._leader: Address | None = None
+        self._channels: dict[Address, grpc.Channel] = {}
+
+    def __enter__(self) -> OperatorClient:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the connections.  Idempotent."""
+        for channel in self._channels.values():
+            channel.close()
+        self._channels.clear()
+
+    # ---- Questions -------------------------------------------------------
+
+    def version(self) -> types_pb2.VersionInfo:
+        return self.execute(pb.Call(type=pb.Call.GET_VERSION)).get_version.version_info
+
+    def agents(self) -> list[pb.Response.GetAgents.Agent]:
+        return list(self.execute(pb.Call(type=pb.Call.GET_AGENTS)).get_agents.agents)
+
+    def frameworks(self) -> pb.Response.GetFrameworks:
+        """Those that are there and those that are not any more, each with its offers."""
+        return self.execute(pb.Call(type=pb.Call.GET_FRAMEWORKS)).get_frameworks
+
+    def tasks(
+        self, framework_id: str | None = None, task_id: str | None = None
+    ) -> list[types_pb2.Task]:
+        """Tasks of all three kinds: active, unreachable and ended ones, in this order."""
+        call = pb.Call(type=pb.Call.GET_TASKS)
+        if framework_id is not None:
+            call.get_tasks.framework_id.value = framework_id
+        if task_id is not None:
+            call.get_tasks.task_id.value = task_id
+        answer = self.execute(call).get_tasks
+        return [*answer.tasks, *answer.unreachable_tasks, *answer.completed_tasks]
+
+    def roles(self) -> list[types_pb2.Role]:
+        return list(self.execute(pb.Call(type=pb.Call.GET_ROLES)).get_roles.roles)
+
+    def explain(
+        self, framework_id: str | None = None, task_id: str | None = None
+    ) -> list[pb.Response.Explain.Framework]:
+        """Why a framework gets what it gets; without ids: all that are connected."""
+        call = pb.Call(type=pb.Call.EXPLAIN, explain=pb.Call.Explain())
+        if framework_id is not None:
+            call.explain.framework_id.value = framework_id
+        if task_id is not None:
+            call.explain.task_id.value = task_id
+        return list(self.execute(call).explain.frameworks)
+
+    # ---- Orders ----------------------------------------------------------
+
+    def kill_task(self, framework_id: str, task_id: str, *, grace_s: float | None = None) -> None:
+        """Ask for the task's end; returns when the master has taken the order."""
+        call = pb.Call(type=pb.Call.KILL_TASK)
+        call.kill_task.framework_id.value = framework_id
+        call.kill_task.task_id.value = task_id
+        if grace_s is not None:
+            nanoseconds = round(grace_s * 1e9)
+            call.kill_task.kill_policy.grace_period.nanoseconds = nanoseconds
+        self.execute(call)
+
+    def teardown(self, framework_id: str) -> None:
+        """End the framework and all its tasks."""
+        call = pb.Call(type=pb.Call.TEARDOWN)
+        call.teardown.framework_id.value = framework_id
+        self.execute(call)
+
+    # ---- Files -----------------------------------------------------------
+
+    def read_log(
+        self,
+        framework_id: str,
+        task_id: str,
+        path: str = "stdout",
+        *,
+        offset: int = 0,
+        length: int = 0,
+        follow: bool = False,
+    ) -> Iterator[LogPart]:
+        """Yield the file as it is and, with `follow`, as it grows until the task ends.
+
+        `offset` below zero counts from the end; `length` 0 is all there is.  When the
+        link breaks it goes on where it was; raises Unavailable when that does not
+        succeed within `timeout_s`, or FOLLOW_PATIENCE_S with `follow`.
+        """
+        request = agent_pb2.ReadLogRequest(path=path, offset=offset, length=length, follow=follow)
+        request.framework_id.value = framework_id
+        request.task_id.value = task_id
+        retry = _Retry(FOLLOW_PATIENCE_S if follow else self.timeout_s)
+        # Before the first byte a plain reader is better told at once.
+        again = follow
+        while True:
+            try:
+                for chunk in self._chunks(request):
+                    again = True
+                    retry.reset()
+                    yield LogPart(chunk.offset, chunk.data)
+                    if not advance(request, chunk):
+                        return
+                return
+            except (Unavailable, NotLeader) as error:
+                self._leader = None
+                if not again or not retry.pause():
+                    raise error
+
+    def _chunks(self, request: agent_pb2.ReadLogRequest) -> Iterator[agent_pb2.LogChunk]:
+        if self._leader is None:
+            # Whether a stream is answered shows only with its first chunk, which
+            # may take for ever: so who leads is found out beforehand.
+            self.execute(pb.Call(type=pb.Call.GET_HEALTH))
+        leader = cast(Address, self._leader)
+        stream = self._stub(leader).ReadLog(request)
+        try:
+            yield from stream
+        except grpc.RpcError as error:
+            raise _converted(error, leader) from error
+        finally:
+            stream.cancel()
+
+    # ---- Finding the leader ----------------------------------------------
+
+    def execute(self, call: pb.Call) -> pb.Response:
+        """One call in the form of the wire, for what has no method here."""
+        return self._at_leader(lambda stub, within_s: stub.Execute(call, timeout=within_s))
+
+    def _at_leader(self, use: Callable[[OperatorServiceStub, float], T]) -> T:
+        deadline = time.monotonic() + self.timeout_s
+        known = [self._leader] if self._leader is not None else []
+        untried = deque(dict.fromkeys([*known, *self.addresses]))
+        redirects = 0
+        failures: list[str] = []
+        while untried:
+            address = untried.popleft()
+            # One address that swallows packets must leave time for the others.
+            share_s = max(deadline - time.monotonic(), 0.0) / (len(untried) + 1)
+            try:
+                answer = use(self._stub(address), share_s)
+            except grpc.RpcError as raw:
+                error = _converted(raw, address)
+                if not isinstance(error, (MasterUnreachable, NotLeader)):
+                    raise error from raw
+                failures.append(str(error))
+                if isinstance(error, NotLeader) and error.leader and redirects < MAX_REDIRECTS:
+                    redirects += 1
+                    untried.appendleft(parse_address(error.leader))
+            else:
+                self._leader = address
+                return answer
+        self._leader = None
+        raise MasterUnreachable("; ".join(failures))
+
+    def _stub(self, address: Address) -> OperatorServiceStub:
+        if address not in self._channels:
+            self._channels[address] = grpc.insecure_channel(
+                str(address), options=rpc.channel_options()
+            )
+        return OperatorServiceStub(self._channels[address])
+
+
+class _Retry:
+    """Growing pauses, for at most `patience_s` since the last sign of life."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self.reset()
+
+    def reset(self) -> None:
+        self._until = time.monotonic() + self._patience_s
+        self._pause_s = _FIRST_PAUSE_S
+
+    def pause(self) -> bool:
+        """Wait a little; False, at once, if there is no more time."""
+        if time.monotonic() + self._pause_s > self._until:
+            return False
+        time.sleep(self._pause_s)
+        self._pause_s = min(2 * self._pause_s, _MAX_PAUSE_S)
+        return True
+
+
+def parse_addresses(master: str) -> list[Address]:
+    """The addresses of `host:port[,host:port...]`; raises InvalidValue naming `master`."""
+    parse_master(master)
+    return [parse_address(part, "master") for part in master.split(",")]
+
+
+def advance(request: agent_pb2.ReadLogRequest, chunk: agent_pb2.LogChunk) -> bool:
+    """Make `request` ask for what follows `chunk`; False if that was all it wanted."""
+    request.offset = chunk.offset + len(chunk.data)
+    if request.length:
+        request.length -= min(len(chunk.data), request.length)
+        return request.length > 0
+    return True
+
+
+def _converted(raw: grpc.RpcError, peer: Address) -> MesosPyError:
+    # The synchronous errors have the methods of the asynchronous ones.
+    call = cast(grpc.aio.AioRpcError, raw)
+    error = rpc.from_rpc_error(call, peer)
+    told = any(key == rpc.ERROR_KEY for key, _ in call.trailing_metadata() or ())
+    if isinstance(error, Unavailable) and not told:
+        return MasterUnreachable(error.message, **error.fields)
+    return error

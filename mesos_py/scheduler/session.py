@@ -1,0 +1,487 @@
+"""The scheduler's side of a subscription, without IO.
+
+A shell opens a stream, writes `opening()`, gives what arrives to `receive`, says
+`lost` when the stream has ended, writes what `take_calls` returns, and hands what
+`take_items` returns to the framework in that order.  Streams come and go; one session
+lives as long as the framework's scheduler.
+
+What is proof against a lost link, and how:
+
+- Offers die with their subscription.  A launch on a dead one is answered here, with
+  the status that a master would send, so that no task vanishes without a word.
+- A launch that was written but may not have arrived is asked for by RECONCILE until
+  something is heard of the task.
+- Kills are said again until the task is known to have ended.
+- Acknowledgements and reconciliations made while there is no stream wait for the next.
+- Needs, suppressed roles and filters are state (`wants.py`) and are stated anew.
+- An update that comes again although it was acknowledged is acknowledged again, and
+  not shown a second time: the first acknowledgement has been lost.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from mesos_py import rpc
+from mesos_py.clock import Clock
+from mesos_py.errors import (
+    InvalidResources,
+    InvalidValue,
+    MesosPyError,
+    Refused,
+    Unavailable,
+    UnsupportedProtocol,
+)
+from mesos_py.recent import Recent
+from mesos_py.resources import EMPTY, Resources
+from mesos_py.scheduler import checks
+from mesos_py.scheduler.offers import OfferBook
+from mesos_py.scheduler.wants import Wants
+from mesos_py.states import TASK_DROPPED, TASK_LOST, TASK_UNKNOWN, TERMINAL
+from mesos_py.v1 import scheduler_pb2 as pb
+from mesos_py.v1.types_pb2 import (
+    AgentID,
+    Filters,
+    FrameworkInfo,
+    Offer,
+    OfferID,
+    TaskID,
+    TaskStatus,
+)
+
+Call = pb.Call
+Event = pb.Event
+
+# A batch has room for its own frame around the largest call.
+MAX_CALL_BYTES: Final = rpc.MAX_MESSAGE_BYTES - 64 * 1024
+BATCH_CALLS: Final = 10_000
+BATCH_BYTES: Final = 4 * 1024 * 1024
+# Calls that wait for a subscription; more are refused, except acknowledgements,
+# which may be dropped: the agent sends the update again.
+MAX_KEPT: Final = 100_000
+REMEMBERED_ACKS: Final = 50_000
+RECONCILE_AT_ONCE: Final = 1_000
+# Mesos: DEFAULT_HEARTBEAT_INTERVAL, for a master that names none.
+DEFAULT_HEARTBEAT_S: Final = 15.0
+
+_SMALL: Final = 256
+# What still makes sense on the next subscription.
+_KEPT: Final = frozenset({Call.KILL, Call.ACKNOWLEDGE, Call.RECONCILE, Call.SHUTDOWN})
+_LAUNCHES: Final = (Offer.Operation.LAUNCH, Offer.Operation.LAUNCH_GROUP)
+_SHOWN: Final = frozenset(
+    {
+        Event.OFFERS,
+        Event.UPDATE,
+        Event.MESSAGE,
+        Event.FAILURE,
+        Event.RESCIND,
+        Event.INVERSE_OFFERS,
+        Event.RESCIND_INVERSE_OFFER,
+        Event.REFUSED,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Disconnected:
+    """The subscription has ended, for `reason`; it is being renewed."""
+
+    reason: str
+
+
+Item: TypeAlias = pb.Event | Disconnected
+
+
+class SchedulerSession:
+    """See the module's docstring.  Not thread-safe: its owner locks."""
+
+    def __init__(
+        self,
+        framework: FrameworkInfo,
+        *,
+        clock: Clock,
+        client: str,
+        implicit_acknowledgements: bool = True,
+        max_call_bytes: int = MAX_CALL_BYTES,
+    ) -> None:
+        # Half: filters of the whole framework may come on top.
+        checks.checked_size("framework", framework.ByteSize(), max_call_bytes // 2)
+        self.wants = Wants(framework)
+        self.offers = OfferBook()
+        self.subscribed = False
+        self.heartbeat_s = DEFAULT_HEARTBEAT_S
+        self.guaranteed_share: Resources = EMPTY
+        # Why there can never be another subscription.
+        self.fatal: MesosPyError | None = None
+        # No call does anything any more.
+        self.closed = False
+        self.tearing_down = False
+        self.ignored = 0
+        self._implicit = implicit_acknowledgements
+        self._clock = clock
+        self._client = client
+        self._max_call_bytes = max_call_bytes
+        self._out: deque[tuple[pb.Call, int]] = deque()
+        self._items: list[Item] = []
+        self._launched: dict[str, str] = {}
+        self._doubtful: dict[str, str] = {}
+        self._kills: dict[str, pb.Call] = {}
+        self._shown: Recent[bytes, None] = Recent(REMEMBERED_ACKS)
+        self._acked: Recent[bytes, None] = Recent(REMEMBERED_ACKS)
+        self._heartbeats = 0
+
+    @property
+    def framework_id(self) -> str:
+        return self.wants.framework_id
+
+    @property
+    def writable(self) -> bool:
+        """Whether `take_calls` has something to give."""
+        return self.subscribed and bool(self._out)
+
+    # ---- The stream ---------------------------------------------------------
+
+    def opening(self) -> pb.Calls:
+        """What a new stream begins with."""
+        call = self._call(Call.SUBSCRIBE, subscribe=self.wants.subscribe(self._client))
+        return pb.Calls(calls=[call])
+
+    def receive(self, events: Iterable[pb.Event]) -> None:
+        for event in events:
+            kind = event.type
+            if kind == Event.UPDATE:
+                if self._receive_update(event.update.status):
+                    self._items.append(event)
+            elif kind == Event.HEARTBEAT:
+                self._heartbeat()
+            elif kind == Event.SUBSCRIBED:
+                self._receive_subscribed(event)
+            elif kind == Event.ERROR:
+                self.fatal = Refused(event.error.message)
+            elif kind == Event.REFUSED and not self.subscribed:
+                self.fatal = _refusal(event.refused)
+            elif kind in _SHOWN:
+                self._note(event)
+                self._items.append(event)
+            else:
+                # An addition of a later protocol, which its master may only send
+                # to clients that know it; nothing can be done about it here.
+                self.ignored += 1
+
+    def lost(self, reason: str) -> None:
+        """The stream has ended (or could not be had)."""
+        was_subscribed, self.subscribed = self.subscribed, False
+        self.offers.lose_all("its subscription has ended")
+        self._doubtful.update(self._launched)
+        self._launched.clear()
+        waiting, self._out = self._out, deque()
+        for call, size in waiting:
+            if not self.tearing_down:
+                self._keep(call, size, "the link to the master was lost")
+        if was_subscribed:
+            self._items.append(Disconnected(reason))
+
+    def take_calls(
+        self, max_calls: int = BATCH_CALLS, max_bytes: int = BATCH_BYTES
+    ) -> pb.Calls | None:
+        """The next batch to write, None when there is nothing."""
+        if not self.writable:
+            return None
+        batch: list[pb.Call] = []
+        total = 0
+        while self._out and len(batch) < max_calls:
+            call, size = self._out[0]
+            if batch and total + size > max_bytes:
+                break
+            self._out.popleft()
+            batch.append(call)
+            total += size
+            if call.type == Call.ACCEPT:
+                for operation in call.accept.operations:
+                    for task in checks.tasks_of(operation):
+                        self._launched[task.task_id.value] = task.agent_id.value
+        return pb.Calls(calls=batch)
+
+    def take_items(self) -> list[Item]:
+        """What the framework is to be told, in order."""
+        items, self._items = self._items, []
+        return items
+
+    # ---- What arrives -------------------------------------------------------
+
+    def _receive_subscribed(self, event: pb.Event) -> None:
+        subscribed = event.subscribed
+        self.wants.framework_id = subscribed.framework_id.value
+        self.heartbeat_s = subscribed.heartbeat_interval_seconds or DEFAULT_HEARTBEAT_S
+        try:
+            self.guaranteed_share = Resources.from_proto(
+                "guaranteed_share", subscribed.guaranteed_share
+            )
+        except InvalidResources:
+            self.guaranteed_share = EMPTY
+        self.subscribed = True
+        self._heartbeats = 0
+        waiting, self._out = self._out, deque()
+        if self.tearing_down:
+            self._out.append((self._call(Call.TEARDOWN), _SMALL))
+            return
+        again = {id(call) for call, _ in waiting}
+        for call in self._kills.values():
+            if id(call) not in again:
+                self._out.append((call, _SMALL))
+        self._out.extend(waiting)
+        if self.wants.requests:
+            self._request()
+        self._items.append(event)
+
+    def _receive_update(self, status: TaskStatus) -> bool:
+        """Note a status; says whether the framework is to see it."""
+        uuid = status.uuid
+        if uuid:
+            if uuid in self._acked:
+                self._acknowledge(status)
+                return False
+            if self._implicit:
+                if uuid in self._shown:
+                    return False
+                self._shown.add(uuid, None)
+        self._settle(status)
+        return True
+
+    def _settle(self, status: TaskStatus) -> None:
+        """Something was heard of the task."""
+        task_id = status.task_id.value
+        self._launched.pop(task_id, None)
+        self._doubtful.pop(task_id, None)
+        if self._kills and (status.state in TERMINAL or status.state == TASK_UNKNOWN):
+            self._kills.pop(task_id, None)
+
+    def _note(self, event: pb.Event) -> None:
+        if event.type == Event.OFFERS:
+            self.offers.add(event.offers.offers)
+        elif event.type == Event.RESCIND:
+            self.offers.lose(event.rescind.offer_id.value, "rescinded by the master")
+        elif event.type == Event.REFUSED and event.refused.call == Call.KILL:
+            self._kills.pop(event.refused.value, None)
+
+    def _heartbeat(self) -> None:
+        self._heartbeats += 1
+        # Not at the first one, which comes right after SUBSCRIBED: a master that has
+        # just started knows no agents yet, and would declare their tasks lost.
+        if self._doubtful and self._heartbeats > 1:
+            self.reconcile(list(self._doubtful.items()))
+
+    # ---- Calls about offers -------------------------------------------------
+
+    def accept(
+        self,
+        offer_ids: list[str],
+        operations: Sequence[Offer.Operation],
+        filters: Filters | None,
+    ) -> None:
+        """ACCEPT; without any task or other operation, DECLINE."""
+        accept = Call.Accept(
+            offer_ids=[OfferID(value=offer_id) for offer_id in offer_ids],
+            operations=operations,
+            filters=filters,
+        )
+        gone = self.offers.gone(offer_ids)
+        if gone is not None:
+            checks.settle_tasks(accept.operations, "")
+            self._answer_gone(accept, *gone)
+            return
+        held = self.offers.common(offer_ids)
+        tasks = checks.settle_tasks(accept.operations, held.agent_id)
+        if not tasks and all(item.type == item.LAUNCH for item in operations):
+            self.decline(offer_ids, filters)
+            return
+        call = self._call(Call.ACCEPT, accept=accept)
+        size = checks.checked_size("the call", call.ByteSize(), self._max_call_bytes)
+        self.offers.use(offer_ids, "accepted")
+        for task in tasks:
+            # A kill of an earlier task with this id must not hit the new one.
+            self._kills.pop(task.task_id.value, None)
+        self._send(call, size)
+
+    def decline(self, offer_ids: list[str], filters: Filters | None) -> None:
+        self.offers.gone(offer_ids)
+        held = [offer_id for offer_id in offer_ids if offer_id in self.offers.held]
+        if not held:
+            return
+        self.offers.use(held, "declined")
+        decline = Call.Decline(
+            offer_ids=[OfferID(value=offer_id) for offer_id in held], filters=filters
+        )
+        self._send(self._call(Call.DECLINE, decline=decline), 64 + 80 * len(held))
+
+    def answer_inverse(self, offer_ids: list[str], accept: bool, filters: Filters | None) -> None:
+        ids = [OfferID(value=offer_id) for offer_id in offer_ids]
+        if accept:
+            taken = Call.AcceptInverseOffers(inverse_offer_ids=ids, filters=filters)
+            self._send(self._call(Call.ACCEPT_INVERSE_OFFERS, accept_inverse_offers=taken))
+        else:
+            refused = Call.DeclineInverseOffers(inverse_offer_ids=ids, filters=filters)
+            self._send(self._call(Call.DECLINE_INVERSE_OFFERS, decline_inverse_offers=refused))
+
+    # ---- Calls about tasks --------------------------------------------------
+
+    def kill(self, kill: pb.Call.Kill) -> None:
+        call = self._call(Call.KILL, kill=kill)
+        self._send(call)
+        if not self.closed:
+            self._kills[kill.task_id.value] = call
+
+    def acknowledge(self, statuses: Iterable[TaskStatus]) -> None:
+        """Those without a uuid need none and are passed over."""
+        for status in statuses:
+            if status.uuid:
+                self._acked.add(status.uuid, None)
+                self._shown.discard(status.uuid)
+                self._acknowledge(status)
+
+    def _acknowledge(self, status: TaskStatus) -> None:
+        acknowledge = Call.Acknowledge(
+            agent_id=status.agent_id, task_id=status.task_id, uuid=status.uuid
+        )
+        self._send(self._call(Call.ACKNOWLEDGE, acknowledge=acknowledge))
+
+    def reconcile(self, tasks: Sequence[checks.ReconcileLike]) -> None:
+        """Empty: all that the master knows."""
+        entries = checks.reconcile_entries(tasks)
+        for start in range(0, len(entries), RECONCILE_AT_ONCE) or (0,):
+            part = entries[start : start + RECONCILE_AT_ONCE]
+            call = self._call(Call.RECONCILE, reconcile=Call.Reconcile(tasks=part))
+            self._send(call, 64 + 160 * len(part))
+
+    def message(self, message: pb.Call.Message) -> None:
+        size = checks.checked_size("data", len(message.data), self._max_call_bytes)
+        self._send(self._call(Call.MESSAGE, message=message), _SMALL + size)
+
+    def shutdown(self, shutdown: pb.Call.Shutdown) -> None:
+        self._send(self._call(Call.SHUTDOWN, shutdown=shutdown))
+
+    # ---- Calls about the framework ------------------------------------------
+
+    def set_needs_offers(self, needs: bool, roles: str | Iterable[str] | None) -> None:
+        named = self.wants.checked_roles(roles)
+        if needs:
+            self.wants.suppressed.difference_update(named)
+            self._send(self._call(Call.REVIVE, revive=Call.Revive(roles=named)))
+        elif not self.wants.suppressed.issuperset(named):
+            self.wants.suppressed.update(named)
+            self._send(self._call(Call.SUPPRESS, suppress=Call.Suppress(roles=named)))
+
+    def request(self, needs: Iterable[checks.Need]) -> None:
+        requests = checks.requests_of(needs)
+        size = Call.Request(requests=requests).ByteSize()
+        checks.checked_size("needs", size, self._max_call_bytes)
+        if requests != self.wants.requests:
+            self.wants.requests = requests
+            self._request()
+
+    def _request(self) -> None:
+        call = self._call(Call.REQUEST, request=Call.Request(requests=self.wants.requests))
+        self._send(call, call.ByteSize())
+
+    def set_filters(
+        self,
+        hosts: Sequence[str] | None,
+        min_free: Resources | Sequence[Resources] | None,
+        constraints: checks.RoleConstraints | None,
+    ) -> None:
+        self.wants.set_filters(hosts, min_free, constraints)
+        self._update_framework()
+
+    def update_framework(self, info: FrameworkInfo) -> None:
+        """`info` is complete (checks.complete_framework), except for the id."""
+        checks.checked_size("framework", info.ByteSize(), self._max_call_bytes // 2)
+        self.wants.replace_info(info)
+        self._update_framework()
+
+    def _update_framework(self) -> None:
+        update = self.wants.update_framework()
+        call = self._call(Call.UPDATE_FRAMEWORK, update_framework=update)
+        self._send(call, call.ByteSize())
+
+    def close(self, *, teardown: bool) -> None:
+        """Later calls do nothing.  `teardown`: say TEARDOWN, after what waits to be written,
+        and if need be on a subscription to come."""
+        if self.closed:
+            return
+        if teardown:
+            self._send(self._call(Call.TEARDOWN))
+            self.tearing_down = True
+        self.closed = True
+
+    # ---- Sending ------------------------------------------------------------
+
+    def _call(self, kind: pb.Call.Type.ValueType, **parts: object) -> pb.Call:
+        call = pb.Call(type=kind, **parts)  # type: ignore[arg-type]
+        if self.wants.framework_id:
+            call.framework_id.value = self.wants.framework_id
+        return call
+
+    def _send(self, call: pb.Call, size: int = _SMALL) -> None:
+        if self.closed:
+            return
+        if self.subscribed:
+            self._out.append((call, size))
+        else:
+            self._keep(call, size, "there is no link to a master")
+
+    def _keep(self, call: pb.Call, size: int, why: str) -> None:
+        """A call without a subscription: it waits, or is answered here."""
+        kind = call.type
+        if kind in _KEPT:
+            if len(self._out) < MAX_KEPT:
+                self._out.append((call, size))
+            elif kind != Call.ACKNOWLEDGE:
+                raise Unavailable(f"{why}, and {MAX_KEPT} calls wait for it already")
+        elif kind == Call.ACCEPT:
+            self._answer_gone(call.accept, call.accept.offer_ids[0].value, why)
+        elif kind == Call.MESSAGE:
+            self._refuse(call, "agent_id", call.message.agent_id.value, why)
+
+    def _answer_gone(self, accept: pb.Call.Accept, offer_id: str, why: str) -> None:
+        """Answer an ACCEPT as a master does that no longer has one of its offers."""
+        state = TASK_DROPPED if self.wants.partition_aware else TASK_LOST
+        for operation in accept.operations:
+            for task in checks.tasks_of(operation):
+                status = TaskStatus(
+                    task_id=TaskID(value=task.task_id.value),
+                    state=state,
+                    message=f"offer {offer_id} is gone: {why}",
+                    source=TaskStatus.SOURCE_MASTER,
+                    reason=TaskStatus.REASON_INVALID_OFFERS,
+                    timestamp=self._clock.now().wall_s,
+                )
+                if task.agent_id.value:
+                    status.agent_id.CopyFrom(AgentID(value=task.agent_id.value))
+                self._settle(status)
+                self._items.append(Event(type=Event.UPDATE, update=Event.Update(status=status)))
+        if any(operation.type not in _LAUNCHES for operation in accept.operations):
+            self._refuse(Call(type=Call.ACCEPT), "offer_ids", offer_id, f"is gone: {why}")
+        # The rest of the call's offers comes back at once, as the master does it.
+        live = [item.value for item in accept.offer_ids if item.value in self.offers.held]
+        if live:
+            self.decline(live, Filters(refuse_seconds=0))
+
+    def _refuse(self, call: pb.Call, field: str, value: str, why: str) -> None:
+        refused = Event.Refused(
+            call=call.type, code=Unavailable.code, field=field, value=value, message=why
+        )
+        self._items.append(Event(type=Event.REFUSED, refused=refused))
+
+
+def _refusal(refused: pb.Event.Refused) -> MesosPyError:
+    if refused.code == UnsupportedProtocol.code:
+        return UnsupportedProtocol(refused.message)
+    if refused.code in (InvalidValue.code, InvalidResources.code):
+        return InvalidValue(refused.field, refused.value, refused.message)
+    return Refused(refused.message)
+
+
+__all__ = ["Disconnected", "Item", "SchedulerSession"]

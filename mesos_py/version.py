@@ -1,0 +1,7 @@
+"""The version of this distribution: the one in pyproject.toml (a test compares them)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+VERSION: Final = "0.1.0"

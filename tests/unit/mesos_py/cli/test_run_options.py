@@ -1,0 +1,160 @@
+"""What `run` makes of its command line, and how it prefixes lines."""
+
+import pytest
+
+from mesos_py.cli.run import command, default_name, settings_of, spec_of
+from mesos_py.cli.running.job import Job
+from mesos_py.cli.running.sink import MAX_LINE, Prefixed
+from mesos_py.errors import InvalidValue
+from mesos_py.resources import Resources
+
+
+def parsed(*args: str) -> dict:
+    with command.make_context("run", list(args)) as ctx:
+        return ctx.params
+
+
+def spec(*args: str):
+    return spec_of(parsed(*args))
+
+
+def settings(*args: str):
+    options = parsed(*args)
+    return settings_of("h:1", Job(spec_of(options)), options)
+
+
+def test_a_single_word_is_for_a_shell():
+    made = spec("echo a | wc -c").command
+    assert (made.shell, made.value, list(made.arguments)) == (True, "echo a | wc -c", [])
+
+
+def test_several_words_are_run_as_they_are():
+    made = spec("--", "echo", "a  b", "$HOME").command
+    assert (made.shell, made.value) == (False, "echo")
+    assert list(made.arguments) == ["echo", "a  b", "$HOME"]
+
+
+def test_options_of_the_command_are_the_commands():
+    assert list(spec("ls", "-l", "--cpus", "9").command.arguments) == ["ls", "-l", "--cpus", "9"]
+
+
+def test_the_shell_can_be_chosen():
+    assert spec("--no-shell", "my program").command.arguments == ["my program"]
+    assert spec("--shell", "echo", "$X").command.value == "echo $X"
+
+
+@pytest.mark.parametrize(
+    ("words", "shell", "name"),
+    [
+        (["/usr/bin/sleep", "1"], False, "sleep"),
+        (["sleep 1"], True, "sleep"),
+        (["A=1 B=2 /bin/env x"], True, "env"),
+        (["echo 'unclosed"], True, "echo"),
+        (["!!!"], True, "run"),
+        (["/"], False, "run"),
+    ],
+)
+def test_the_name_is_the_programs(words, shell, name):
+    assert default_name(words, shell=shell) == name
+
+
+def test_ids_begin_with_a_usable_form_of_the_name():
+    made = spec("--name", "my job/7", "true")
+    assert made.name == "my job/7"
+    assert made.ids.startswith("my_job_7-")
+
+
+def test_two_runs_have_different_ids():
+    assert spec("true").ids != spec("true").ids
+
+
+def test_amounts():
+    made = spec("--cpus", "0.5", "--mem", "64", "--disk", "10", "--ports", "2", "true")
+    assert made.each == Resources.parse("cpus:0.5;mem:64;disk:10")
+    assert made.ports == 2
+
+
+def test_an_amount_of_zero_is_none():
+    assert spec("--cpus", "0", "true").each == Resources.parse("mem:128")
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "0.0001", "1e300"])
+def test_an_impossible_amount_names_its_option(value):
+    with pytest.raises(InvalidValue, match=r"^--cpus: "):
+        spec("--cpus", value, "true")
+
+
+def test_nothing_at_all_is_too_little():
+    with pytest.raises(InvalidValue, match="needs something"):
+        spec("--cpus", "0", "--mem", "0", "true")
+
+
+def test_variables(monkeypatch):
+    monkeypatch.setenv("MINE", "from here")
+    variables = spec("-e", "A=1=2", "--env", "B=", "-e", "MINE", "x").command.environment.variables
+    assert [(v.name, v.value) for v in variables] == [
+        ("A", "1=2"),
+        ("B", ""),
+        ("MINE", "from here"),
+    ]
+
+
+@pytest.mark.parametrize("item", ["", "=x", "1A=x", "A B=x", "NOT_SET_HERE"])
+def test_a_variable_that_cannot_be_is_named(item):
+    with pytest.raises(InvalidValue, match=r"^--env: "):
+        spec("--env", item, "true")
+
+
+@pytest.mark.parametrize("args", [["--role", "a b"], ["--host", ""]])
+def test_a_role_or_host_that_cannot_be_is_refused_here(args):
+    with pytest.raises(InvalidValue, match=rf"^{args[0]}: "):
+        settings(*args, "true")
+
+
+def test_lines_are_prefixed_if_there_are_several():
+    assert not settings("true").prefix
+    assert settings("-n", "2", "true").prefix
+    assert not settings("-n", "2", "--no-prefix", "true").prefix
+    assert settings("--prefix", "true").prefix
+
+
+def test_gpus_bring_the_capability_without_which_none_are_offered():
+    assert len(settings("--gpus", "1", "true").framework.capabilities) == 1
+    assert len(settings("true").framework.capabilities) == 0
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "10001", "many"])
+def test_an_impossible_number_of_instances_is_bad_input(count, cli):
+    ended = cli("run", "-n", count, "true")
+    assert ended.code == 2
+    assert "--instances" in ended.err
+
+
+def test_no_master_is_said_at_once(cli, monkeypatch):
+    monkeypatch.setenv("MESOS_PY_MASTER", "127.0.0.1:1")
+    ended = cli("run", "true")
+    assert ended.code == 3
+    assert ended.err == "mesos-py: error: cannot reach 127.0.0.1:1: Connection refused\n"
+
+
+# --- prefixes -----------------------------------------------------------------
+
+
+def test_each_line_gets_its_prefix_however_it_arrives():
+    lines = Prefixed(b"a | ")
+    assert lines.lines(b"on") == b""
+    assert lines.lines(b"e\ntwo\nth") == b"a | one\na | two\n"
+    assert lines.lines(b"ree\n") == b"a | three\n"
+    assert lines.end() == b""
+
+
+def test_a_last_line_without_an_end_gets_one():
+    lines = Prefixed(b"a | ")
+    lines.lines(b"x\ny")
+    assert lines.end() == b"a | y\n"
+    assert lines.end() == b""
+
+
+def test_a_line_without_end_does_not_fill_the_memory():
+    lines = Prefixed(b"a | ")
+    assert lines.lines(b"x" * (MAX_LINE + 1)) == b"a | " + b"x" * (MAX_LINE + 1) + b"\n"

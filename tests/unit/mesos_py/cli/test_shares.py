@@ -1,0 +1,69 @@
+"""How `local` divides a machine."""
+
+import pytest
+
+from mesos_py import ranges as rng
+from mesos_py.cli.shares import Machine, divided, this_machine, with_own_ports
+from mesos_py.errors import InvalidValue
+from mesos_py.resources import Resources
+
+MACHINE = Machine(cpus=8, mem_mb=9000, disk_mb=30_000)
+
+
+@pytest.mark.parametrize("agents", [1, 2, 3, 100])
+def test_ports_of_agents_never_overlap_and_stay_clear_of_the_kernels(agents):
+    parts = divided(MACHINE, agents)
+    assert len(parts) == agents
+    together = [span for part in parts for span in part.ranges["ports"]]
+    assert rng.overlap(together) is None
+    assert all(20_000 <= begin <= end < 32_768 for begin, end in together)
+
+
+def test_memory_and_disk_are_divided_and_cpus_at_least_two():
+    for agents, cpus in ((1, 8), (2, 4), (3, 2), (50, 2)):
+        part = divided(MACHINE, agents)[0]
+        assert part.scalar("cpus") == cpus
+        assert part.scalar("mem") == 9000 // agents
+        assert part.scalar("disk") == 30_000 // agents
+
+
+def test_a_tiny_machine_still_makes_usable_agents():
+    part = divided(Machine(1, 100, 10), 5)[0]
+    assert (part.scalar("cpus"), part.scalar("mem"), part.scalar("disk")) == (2, 64, 64)
+
+
+def test_given_ports_are_divided_and_the_rest_is_for_each():
+    given = Resources.parse("cpus:1;mem:64;ports:[10-19];bag:{a,b}")
+    parts = with_own_ports(given, 3)
+    assert [str(part) for part in parts] == [
+        "cpus:1;mem:64;ports:[10-12];bag:{a,b}",
+        "cpus:1;mem:64;ports:[13-15];bag:{a,b}",
+        "cpus:1;mem:64;ports:[16-18];bag:{a,b}",
+    ]
+
+
+def test_without_ports_given_the_default_ones_are_divided():
+    first, second = with_own_ports(Resources.parse("cpus:1"), 2)
+    assert first.ranges["ports"] == ((20_000, 20_999),)
+    assert second.ranges["ports"] == ((21_000, 21_999),)
+
+
+def test_scattered_ports_are_divided_too():
+    parts = with_own_ports(Resources.parse("cpus:1;ports:[1-2,5-5,9-9]"), 2)
+    assert [part.ranges["ports"] for part in parts] == [((1, 2),), ((5, 5), (9, 9))]
+
+
+def test_fewer_ports_than_agents_is_an_error():
+    with pytest.raises(InvalidValue, match="agents: 3"):
+        with_own_ports(Resources.parse("cpus:1;ports:[1-2]"), 3)
+
+
+def test_no_agents_get_nothing():
+    assert divided(MACHINE, 0) == []
+
+
+def test_this_machine_has_something(tmp_path):
+    machine = this_machine(tmp_path)
+    assert machine.cpus >= 1
+    assert machine.mem_mb > 0
+    assert machine.disk_mb > 0
