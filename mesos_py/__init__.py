@@ -1,1 +1,214 @@
-"""The SDK, and what the daemons share."""
+"""The SDK of mesos-py: write schedulers and executors for a cluster.
+
+A scheduler implements `Scheduler` and is run by a `SchedulerDriver` (or, in asyncio
+code, iterates over a `SchedulerClient`); a custom executor implements `Executor` and is
+run by an `ExecutorDriver`.  The messages are those of the Mesos v1 API.
+
+Names are loaded when they are used: what needs only an error or an amount does not
+load gRPC.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from mesos_py import version
+
+if TYPE_CHECKING:
+    from mesos_py.errors import (
+        AlreadyExists,
+        Conflict,
+        InsufficientResources,
+        InternalError,
+        InvalidResources,
+        InvalidValue,
+        MasterUnreachable,
+        MesosPyError,
+        NotFound,
+        NotLeader,
+        PortInUse,
+        Refused,
+        TooLarge,
+        Unavailable,
+        UnsupportedProtocol,
+    )
+    from mesos_py.executor.aio import ExecutorClient
+    from mesos_py.executor.api import Executor
+    from mesos_py.executor.driver import ExecutorDriver
+    from mesos_py.executor.environment import ExecutorEnvironment
+    from mesos_py.matching import Room, match_offers, resources_of
+    from mesos_py.resources import Resources
+    from mesos_py.scheduler.aio import SchedulerClient
+    from mesos_py.scheduler.api import Scheduler
+    from mesos_py.scheduler.driver import SchedulerDriver
+    from mesos_py.states import (
+        TASK_DROPPED,
+        TASK_ERROR,
+        TASK_FAILED,
+        TASK_FINISHED,
+        TASK_GONE,
+        TASK_GONE_BY_OPERATOR,
+        TASK_KILLED,
+        TASK_KILLING,
+        TASK_LOST,
+        TASK_RUNNING,
+        TASK_STAGING,
+        TASK_STARTING,
+        TASK_UNKNOWN,
+        TASK_UNREACHABLE,
+        TaskState,
+        is_terminal,
+        short_name,
+    )
+    from mesos_py.tasks import (
+        command_info,
+        command_task,
+        custom_executor,
+        executor_task,
+        launch,
+        task_status,
+    )
+    from mesos_py.v1.types_pb2 import (
+        AgentID,
+        AgentInfo,
+        Attribute,
+        CommandInfo,
+        ContainerInfo,
+        Environment,
+        ExecutorID,
+        ExecutorInfo,
+        Filters,
+        FrameworkID,
+        FrameworkInfo,
+        InverseOffer,
+        KillPolicy,
+        Label,
+        Labels,
+        MasterInfo,
+        Offer,
+        OfferID,
+        Resource,
+        TaskID,
+        TaskInfo,
+        TaskStatus,
+    )
+
+__version__ = version.VERSION
+
+_HOMES = {
+    "errors": (
+        "AlreadyExists Conflict InsufficientResources InternalError InvalidResources "
+        "InvalidValue MasterUnreachable MesosPyError NotFound NotLeader PortInUse Refused "
+        "TooLarge Unavailable UnsupportedProtocol"
+    ),
+    "executor.aio": "ExecutorClient",
+    "executor.api": "Executor",
+    "executor.driver": "ExecutorDriver",
+    "executor.environment": "ExecutorEnvironment",
+    "matching": "Room match_offers resources_of",
+    "resources": "Resources",
+    "scheduler.aio": "SchedulerClient",
+    "scheduler.api": "Scheduler",
+    "scheduler.driver": "SchedulerDriver",
+    "states": (
+        "TASK_DROPPED TASK_ERROR TASK_FAILED TASK_FINISHED TASK_GONE TASK_GONE_BY_OPERATOR "
+        "TASK_KILLED TASK_KILLING TASK_LOST TASK_RUNNING TASK_STAGING TASK_STARTING "
+        "TASK_UNKNOWN TASK_UNREACHABLE TaskState is_terminal short_name"
+    ),
+    "tasks": "command_info command_task custom_executor executor_task launch task_status",
+    "v1.types_pb2": (
+        "AgentID AgentInfo Attribute CommandInfo ContainerInfo Environment ExecutorID "
+        "ExecutorInfo Filters FrameworkID FrameworkInfo InverseOffer KillPolicy Label Labels "
+        "MasterInfo Offer OfferID Resource TaskID TaskInfo TaskStatus"
+    ),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'mesos_py' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"mesos_py.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+__all__ = [
+    "TASK_DROPPED",
+    "TASK_ERROR",
+    "TASK_FAILED",
+    "TASK_FINISHED",
+    "TASK_GONE",
+    "TASK_GONE_BY_OPERATOR",
+    "TASK_KILLED",
+    "TASK_KILLING",
+    "TASK_LOST",
+    "TASK_RUNNING",
+    "TASK_STAGING",
+    "TASK_STARTING",
+    "TASK_UNKNOWN",
+    "TASK_UNREACHABLE",
+    "AgentID",
+    "AgentInfo",
+    "AlreadyExists",
+    "Attribute",
+    "CommandInfo",
+    "Conflict",
+    "ContainerInfo",
+    "Environment",
+    "Executor",
+    "ExecutorClient",
+    "ExecutorDriver",
+    "ExecutorEnvironment",
+    "ExecutorID",
+    "ExecutorInfo",
+    "Filters",
+    "FrameworkID",
+    "FrameworkInfo",
+    "InsufficientResources",
+    "InternalError",
+    "InvalidResources",
+    "InvalidValue",
+    "InverseOffer",
+    "KillPolicy",
+    "Label",
+    "Labels",
+    "MasterInfo",
+    "MasterUnreachable",
+    "MesosPyError",
+    "NotFound",
+    "NotLeader",
+    "Offer",
+    "OfferID",
+    "PortInUse",
+    "Refused",
+    "Resource",
+    "Resources",
+    "Room",
+    "Scheduler",
+    "SchedulerClient",
+    "SchedulerDriver",
+    "TaskID",
+    "TaskInfo",
+    "TaskState",
+    "TaskStatus",
+    "TooLarge",
+    "Unavailable",
+    "UnsupportedProtocol",
+    "__version__",
+    "command_info",
+    "command_task",
+    "custom_executor",
+    "executor_task",
+    "is_terminal",
+    "launch",
+    "match_offers",
+    "resources_of",
+    "short_name",
+    "task_status",
+]

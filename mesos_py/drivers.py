@@ -90,7 +90,7 @@ class CallbackDriver(ABC, Generic[Item]):
 
     @abstractmethod
     def _cut(self) -> None:
-        """A callback has failed: end the link at once.  From the callback thread."""
+        """A callback has failed: end the link.  From the callback thread."""
 
     @abstractmethod
     def _interrupted(self) -> None:

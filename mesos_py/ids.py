@@ -11,6 +11,7 @@ from typing import Protocol
 from mesos_py.errors import InvalidValue
 
 MAX_ID_BYTES = 255  # NAME_MAX: ids name directories on the agents
+UUID_BYTES = 16
 
 
 def check_id(field: str, value: str) -> str:

@@ -71,12 +71,13 @@ class Conversation(Generic[Calls, Events]):
         """There may be something for `take` to give."""
         self._wake.set()
 
-    def expect(self, silence_s: float) -> None:
-        """The peer says something at least every `silence_s`, or it is gone."""
+    def expect(self, silence_s: float | None) -> None:
+        """The peer says something at least every `silence_s`, or it is gone (None: not)."""
         self._silence_s = silence_s
         if self._watch is not None:
             self._watch.cancel()
-        self._set_watch(self._loop.time() + silence_s)
+        if silence_s is not None:
+            self._set_watch(self._loop.time() + silence_s)
 
     def finish(self, within_s: float) -> None:
         """Write what is left, close our side, and give the peer `within_s` to end the stream."""

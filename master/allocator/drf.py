@@ -131,8 +131,6 @@ class DrfAllocator(Allocator):
     def _apply(self, shift: Shift) -> None:
         for contender in shift.silenced:
             self._filters.clear(contender.refusals)
-            self._failures.never_mind(contender)
-            self._awake.pop(contender, None)
         for contender in shift.woken:
             self._awake[contender] = None
 
@@ -196,7 +194,11 @@ class DrfAllocator(Allocator):
     def _candidates(self, now_s: float) -> dict[str, Collection[Contender] | None]:
         """Agents to look at, each with those who may use it now (None: everybody)."""
         found: dict[str, Collection[Contender] | None] = dict.fromkeys(self._dirty)
-        awake = frozenset(self._awake).union(self._failures.due(now_s))
+        awake = frozenset(
+            contender
+            for contender in (*self._awake, *self._failures.due(now_s))
+            if contender.contending
+        )
         loose, self._loose = self._loose, {}
         for refusal in self._filters.due(now_s):
             contender = self._roster.contender(refusal.framework_id, refusal.role)

@@ -40,9 +40,6 @@ class Failures:
         if self._retry_s is None:
             self._retry_s = now_s + RETRY_S
 
-    def never_mind(self, contender: Contender) -> None:
-        self._retry.pop(contender, None)
-
     def due(self, now_s: float) -> list[Contender]:
         """Who is to be tried again; each is returned once."""
         if self._retry_s is None or now_s < self._retry_s:

@@ -61,6 +61,7 @@ class Contender:
             not self.contending
             or constraint != self.constraint
             or min_free != self.min_free
+            or row.gpu_capable != self.gpu_capable
         )
         if constraint != self.constraint:
             self._allowed.clear()

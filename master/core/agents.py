@@ -10,6 +10,7 @@ from master.core import offers as offering
 from master.core import returning, statuses
 from master.core.cluster import Cluster
 from master.core.ledger import require_fit
+from master.core.reconcile import answer_ended
 from master.core.records import Agent, Executor, Framework, Task
 from mesos_py.clock import Now
 from mesos_py.constraints import host_of
@@ -26,47 +27,53 @@ MAX_UNREACHABLE_AGENTS = 10_000
 
 def register(c: Cluster, link: int, call: agent_pb2.Call.Register, now: Now) -> None:
     """REGISTER on a new stream: answered with REGISTERED, or REFUSED and the end."""
+    if link in c.agent_of_link:
+        c.drop("agent-registered-twice", agent=c.agent_of_link[link])
+        return
     try:
-        agent = _register(c, link, call, now)
+        _register(c, link, call, now)
     except MesosPyError as error:
         c.drop("agent-refused", hostname=call.agent_info.hostname, why=error.message)
         refused = agent_pb2.Event.Refused(code=error.code, message=error.message, final=True)
         c.outbox.to_agent(link, agent_pb2.Event(type=agent_pb2.Event.REFUSED, refused=refused))
         c.outbox.close(link, error.message)
-        return
-    agent.pings_unanswered = 0
-    c.timers.set("ping", agent.agent_id, now.monotonic_s + c.options.agent_ping_s)
-    c.tell_agent(agent, now)
 
 
-def _register(c: Cluster, link: int, call: agent_pb2.Call.Register, now: Now) -> Agent:
+def _register(c: Cluster, link: int, call: agent_pb2.Call.Register, now: Now) -> None:
     info = pb.AgentInfo()
     info.CopyFrom(call.agent_info)
     known = c.agents.get(info.id.value) if info.id.value else None
     amount = _checked(c, info, known, call)
     # Everything that can be refused is refused before anything is changed.
-    charged = returning.charges(c, info.id.value, call)
+    report = returning.read(call)
+    charged = returning.charges(c, info.id.value, report)
     require_fit(info.id.value, amount, charged)
     was_unreachable = known is not None and known.unreachable is not None
+    changed = known is not None and _hosts_differ(known.info, info)
     if known is None:
         agent = _new_agent(c, info, amount, call.version, now)
     else:
         agent = known
         _displace(c, agent, now)
-        if list(agent.info.attributes) != list(info.attributes):
-            c.tell_agent(agent, now, attributes_changed=True)
         agent.info, agent.host, agent.total = info, host_of(info), amount
         agent.version, agent.reregistered = call.version, now
     c.ledger.put_agent(agent.agent_id, amount, charged)
     agent.capabilities = tuple(call.capabilities)
     agent.link, agent.disconnected, agent.unreachable = link, None, None
     c.agent_of_link[link] = agent.agent_id
+    agent.pings_unanswered = 0
     c.timers.cancel("unreachable", agent.agent_id)
+    c.timers.set("ping", agent.agent_id, now.monotonic_s + c.options.agent_ping_s)
     c.counters["agents_registered" if known is None else "agents_reregistered"] += 1
+    c.tell_agent(agent, now, attributes_changed=changed)
     _greet(c, agent)
     announce = was_unreachable or known is None
-    returning.take_back(c, agent, call, announce, now)
-    return agent
+    returning.take_back(c, agent, report, announce, now)
+
+
+def _hosts_differ(old: pb.AgentInfo, new: pb.AgentInfo) -> bool:
+    """Whether a framework that refused the agent may think otherwise now."""
+    return list(old.attributes) != list(new.attributes) or old.domain != new.domain
 
 
 def _checked(
@@ -99,7 +106,7 @@ def _new_agent(c: Cluster, info: pb.AgentInfo, amount: Resources, version: str, 
             same = (old.info.ip, old.info.port, old.info.hostname)
             if not old.connected and info.port and same == (info.ip, info.port, info.hostname):
                 remove(c, old, "another agent registered at its address", now)
-        info.id.value = c.ids.agent_id()
+        info.id.value = c.new_agent_id()
     agent = Agent(info.id.value, info, host_of(info), amount, version, registered=now)
     c.agents[agent.agent_id] = agent
     return agent
@@ -223,6 +230,7 @@ def _cut_off(c: Cluster, agent: Agent, why: str, now: Now) -> list[tuple[Framewo
         if framework is None or task is None:
             continue
         if is_terminal(task.state):
+            answer_ended(c, framework, task, now)
             c.complete(framework, task, now)
         else:
             lost.append((framework, task))
@@ -252,7 +260,7 @@ def _report(
     if state == TASK_UNREACHABLE:
         status.unreachable_time.nanoseconds = int(now.wall_s * 1e9)
         # It may come back: this is not the end that the history shows.
-        task.statuses.append(status)
+        statuses.keep(task, status)
     else:
         statuses.record(task, status, now)
     statuses.send(c, framework, status)

@@ -17,6 +17,7 @@ Call = sched.Call
 Handler: TypeAlias = Callable[[Cluster, Framework, sched.Call, Now], None]
 
 HANDLERS: Final[dict[int, Handler]] = {
+    Call.SUBSCRIBE: lambda c, f, call, now: frameworks.subscribe_again(c, f, now),
     Call.ACCEPT: lambda c, f, call, now: launch.accept(c, f, call.accept, now),
     Call.DECLINE: lambda c, f, call, now: offers.decline(c, f, call.decline, now),
     Call.ACKNOWLEDGE: lambda c, f, call, now: tasks.acknowledge(c, f, call.acknowledge, now),
@@ -36,7 +37,7 @@ HANDLERS: Final[dict[int, Handler]] = {
 
 def on_call(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
     """A call from a scheduler's stream.  What is wrong with it concerns it alone."""
-    if call.type == Call.SUBSCRIBE:
+    if call.type == Call.SUBSCRIBE and link not in c.framework_of_link:
         frameworks.subscribe(c, link, call, now)
         return
     framework_id = c.framework_of_link.get(link)

@@ -207,6 +207,9 @@ class Cluster:
         """The holder's framework is gone, its processes are not yet."""
         self.lingering[agent_id, holder.framework_id, holder.kind, holder.name] = holder
 
+    def lingers(self, agent_id: str, framework_id: str, kind: str, name: str) -> bool:
+        return (agent_id, framework_id, kind, name) in self.lingering
+
     def settle(self, agent_id: str, framework_id: str, kind: str, name: str, now: Now) -> bool:
         """Release what lingered under that name; says whether anything did."""
         holder = self.lingering.pop((agent_id, framework_id, kind, name), None)
@@ -229,6 +232,14 @@ class Cluster:
         if task.ended_wall_s is None:
             task.ended_wall_s = now.wall_s
         framework.completed_tasks.append(task)
+
+    def recall(self, framework: Framework, agent_id: str, task_id: str) -> Task | None:
+        """Take a task out of the history again: its agent has come back with it."""
+        for task in reversed(framework.completed_tasks):
+            if (task.agent_id, task.task_id) == (agent_id, task_id):
+                framework.completed_tasks.remove(task)
+                return task
+        return None
 
     def new_history(self) -> deque[Task]:
         return deque(maxlen=self.options.max_completed_tasks)

@@ -12,6 +12,7 @@ from master.allocator.base import Skip
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
 from mesos_py.clock import Now
+from mesos_py.enums import name_of
 from mesos_py.resources import Resources, milli_text
 from mesos_py.states import short_name
 from mesos_py.v1 import types_pb2 as pb
@@ -138,14 +139,14 @@ def task_findings(c: Cluster, framework: Framework, task: Task) -> list[str]:
     found = [f"task {task.task_id!r} is {short_name(task.state)} on {where}"]
     if task.statuses:
         latest = task.statuses[-1]
-        reason = pb.TaskStatus.Reason.Name(latest.reason) if latest.HasField("reason") else ""
+        reason = name_of(pb.TaskStatus.Reason, latest.reason) if latest.HasField("reason") else ""
         detail = ": ".join(part for part in (reason, latest.message) if part)
         if detail:
             found.append(detail)
-    if task.kill_pending:
-        found.append("it will be killed when its agent is back")
     if agent is not None and not agent.connected:
         found.append(f"its agent {where} is not connected")
+        if task.kill_pending:
+            found.append("it will be killed when its agent is back")
     if task.task_id in framework.tasks and not framework.connected:
         found.append("its framework is not connected, so its updates wait")
     return found

@@ -16,10 +16,16 @@ from master.core.records import Framework
 from mesos_py import constraints
 from mesos_py.clock import Now
 from mesos_py.constraints import Constraint
-from mesos_py.errors import InvalidValue, MesosPyError, Refused, UnsupportedProtocol
+from mesos_py.errors import (
+    InvalidResources,
+    InvalidValue,
+    MesosPyError,
+    Refused,
+    UnsupportedProtocol,
+)
 from mesos_py.ids import check_id, check_role
 from mesos_py.resources import Resources, to_milli
-from mesos_py.states import TASK_KILLED
+from mesos_py.states import TASK_KILLED, is_terminal
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
@@ -51,6 +57,12 @@ def subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
     c.tell_framework(framework, now)
 
 
+def subscribe_again(c: Cluster, framework: Framework, now: Now) -> None:
+    """SUBSCRIBE on a stream that has subscribed, such as one sent twice: changes nothing."""
+    error = InvalidValue("type", "SUBSCRIBE", "this stream has subscribed already")
+    c.refuse_call(framework, sched.Call.SUBSCRIBE, error, now)
+
+
 def _subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> Framework:
     subscribe = call.subscribe
     if subscribe.protocol_version > c.options.protocol_version:
@@ -77,18 +89,15 @@ def _subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> Framework:
             raise Refused(f"framework {framework_id}: Framework has been removed")
     framework = c.frameworks.get(framework_id) if framework_id else None
     if framework is None:
-        framework_id = framework_id or c.ids.framework_id()
+        framework_id = framework_id or c.new_framework_id()
         info.id.value = framework_id
         framework = Framework(
             framework_id, info, roles, registered=now, completed_tasks=c.new_history()
         )
         c.frameworks[framework_id] = framework
     else:
+        _fix(info, framework.info)
         _displace(c, framework, now)
-        # Mesos: user and checkpoint are fixed at the first subscription.
-        info.user = framework.info.user
-        if framework.info.HasField("checkpoint"):
-            info.checkpoint = framework.info.checkpoint
         framework.reregistered = now
         framework.recovered = False
     framework.link = link
@@ -98,6 +107,21 @@ def _subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> Framework:
     put_info(c, framework, info, roles, suppressed, now)
     _put_filters(framework, subscribe.offer_constraints, allowed, min_free)
     return framework
+
+
+def _fix(info: pb.FrameworkInfo, first: pb.FrameworkInfo) -> None:
+    """What stays as it was at the first subscription (Mesos), whatever is said now.
+
+    Raises InvalidValue for another principal, since that is another person.
+    """
+    if info.principal != first.principal:
+        raise InvalidValue(
+            "framework_info.principal", info.principal, f"cannot change from {first.principal!r}"
+        )
+    info.user = first.user
+    info.ClearField("checkpoint")
+    if first.HasField("checkpoint"):
+        info.checkpoint = first.checkpoint
 
 
 def _displace(c: Cluster, framework: Framework, now: Now) -> None:
@@ -112,6 +136,9 @@ def _displace(c: Cluster, framework: Framework, now: Now) -> None:
     c.outbox.close(framework.link, "framework failed over to another instance")
     c.framework_of_link.pop(framework.link, None)
     framework.link = None
+    framework.requests = []
+    # As after a disconnect, what the old instance refused binds the new one to nothing.
+    c.tell_framework(framework, now)
 
 
 def put_info(
@@ -213,11 +240,15 @@ def checked_min_free(
             raise InvalidValue(where, role, "is not a role of the framework")
         if not filters.HasField("min_allocatable_resources"):
             continue
-        result[role] = [
-            Resources({name: to_milli(name, item.value) for name, item in entry.quantities.items()})
-            for entry in filters.min_allocatable_resources.quantities
-        ]
+        result[role] = [_quantities(where, q) for q in filters.min_allocatable_resources.quantities]
     return result
+
+
+def _quantities(where: str, message: pb.OfferFilters.ResourceQuantities) -> Resources:
+    try:
+        return Resources({n: to_milli(n, item.value) for n, item in message.quantities.items()})
+    except InvalidResources as error:
+        raise error.under(where) from None
 
 
 # ---- Wants -------------------------------------------------------------------
@@ -233,6 +264,9 @@ def update_framework(
     try:
         roles = checked_roles(info)
         check_info(info)
+        given = call.framework_info.id.value
+        if given not in ("", framework.framework_id):
+            raise InvalidValue("framework_info.id", given, f"this is {framework.framework_id}")
         for field in ("user", "principal", "checkpoint"):
             old, new = getattr(framework.info, field), getattr(info, field)
             if old != new:
@@ -330,6 +364,7 @@ def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
     for task in [*framework.tasks.values(), *framework.unreachable_tasks.values()]:
         if c.ledger.allocation(task.agent_id, task.holder) is not None:
             c.linger(task.agent_id, task.holder)
+        if not is_terminal(task.state):
             task.state = TASK_KILLED
             status = statuses.master_status(
                 task.task_id,

@@ -46,14 +46,25 @@ def _check_tasks(c: Cluster) -> None:
             held = c.ledger.allocation(task.agent_id, task.holder)
             _require((held is None) == is_terminal(task.state), "task charge", task.task_id)
             _require(held is None or held == task.resources, "task amount", task.task_id)
+            known = agent is not None and (task.framework_id, task.task_id) in agent.tasks
+            _require(known, "agent does not know its task", task.task_id)
         for task in framework.unreachable_tasks.values():
             _require(task.task_id not in framework.tasks, "task twice", task.task_id)
+    for agent in c.agents.values():
+        for framework_id, task_id in agent.tasks:
+            _require(task_id in c.frameworks[framework_id].tasks, "agent's task", task_id)
+        for framework_id, executor_id in agent.executors:
+            known = (agent.agent_id, executor_id) in c.frameworks[framework_id].executors
+            _require(known, "agent's executor", executor_id)
 
 
 def _check_holders(c: Cluster) -> None:
-    """Whatever is charged has a task, an executor, or lingers."""
+    """Whatever is charged has a task, an executor, or lingers, and what lingers is charged."""
+    for key, holder in c.lingering.items():
+        _require(key == (key[0], holder.framework_id, holder.kind, holder.name), "key", str(key))
+        _require(c.ledger.allocation(key[0], holder) is not None, "lingers uncharged", str(key))
     for agent_id in c.agents:
-        for holder in c.ledger.holders(agent_id):
+        for holder in c.ledger.allocations(agent_id):
             key = (agent_id, holder.framework_id, holder.kind, holder.name)
             framework = c.frameworks.get(holder.framework_id)
             if key in c.lingering:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from master.core import offers as offering
 from master.core import statuses
 from master.core.cluster import Cluster
 from master.core.ledger import Holder
-from master.core.records import Agent, Executor, Framework, Offer, Task
-from master.core.validate import executor_resources, task_resources
+from master.core.records import Agent, Executor, Framework, Offer, Task, extras_of
+from master.core.validate import executor_resources, require_role, task_resources
 from mesos_py.clock import Now
-from mesos_py.errors import InsufficientResources, InvalidValue, MesosPyError
+from mesos_py.enums import name_of
+from mesos_py.errors import InsufficientResources, InvalidValue, MesosPyError, shown
 from mesos_py.resources import EMPTY, Resources, total
 from mesos_py.states import TASK_DROPPED, TASK_ERROR
 from mesos_py.v1 import agent_pb2
@@ -19,6 +21,7 @@ from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
 Operation = pb.Offer.Operation
+Reason: TypeAlias = pb.TaskStatus.Reason.ValueType
 
 
 class Acceptance:
@@ -31,34 +34,23 @@ class Acceptance:
         self.role = offers[0].role
         self.left: Resources = total(offer.resources for offer in offers)
         self.claims: list[tuple[Holder, Resources]] = []
-        self.tasks: list[Task] = []
+        self.tasks: dict[str, Task] = {}
         self.infos: list[pb.TaskInfo] = []
         self.executors: dict[str, Executor] = {}
-        self.errors: list[tuple[pb.TaskInfo, MesosPyError]] = []
+        self.errors: list[tuple[pb.TaskInfo, Reason, MesosPyError]] = []
 
     def take(self, c: Cluster, info: pb.TaskInfo, now: Now) -> None:
         """Plan one task; raises what is wrong with it and then plans nothing."""
         framework, agent_id = self.framework, self.agent.agent_id
         resources = task_resources(framework, info, agent_id, c.options.max_task_bytes)
+        require_role(info, self.role)
         task_id = info.task_id.value
-        if any(task.task_id == task_id for task in self.tasks):
+        if task_id in self.tasks:
             raise InvalidValue("task_id", task_id, "is in this call twice")
-        executor: Executor | None = None
-        needed = resources
-        executor_id: str | None = None
-        if info.HasField("executor"):
-            executor_id = info.executor.executor_id.value
-            running = framework.executors.get((agent_id, executor_id))
-            running = running or self.executors.get(executor_id)
-            extra = executor_resources(framework, info.executor, running)
-            info.executor.framework_id.value = framework.framework_id
-            if running is None:
-                kept = pb.ExecutorInfo()
-                kept.CopyFrom(info.executor)
-                executor = Executor(
-                    framework.framework_id, agent_id, executor_id, self.role, kept, extra
-                )
-                needed = resources + extra
+        if c.lingers(agent_id, framework.framework_id, "task", task_id):
+            raise InvalidValue("task_id", task_id, "an older task with this id is still ending")
+        executor = self._new_executor(c, info) if info.HasField("executor") else None
+        needed = resources + executor.resources if executor is not None else resources
         if not self.left.contains(needed):
             name, wanted, there = self.left.shortfalls(needed)[0]
             raise InsufficientResources(
@@ -74,37 +66,45 @@ class Acceptance:
             name=info.name,
             role=self.role,
             resources=resources,
-            executor_id=executor_id,
+            executor_id=info.executor.executor_id.value or None,
             launched_wall_s=now.wall_s,
-            extras=extras_of(info),
+            extras=extras_of(info, info.command.user),
         )
-        if executor is not None and executor_id is not None:
-            self.executors[executor_id] = executor
+        if executor is not None:
+            self.executors[executor.executor_id] = executor
             if executor.resources:
                 self.claims.append((executor.holder, executor.resources))
         self.claims.append((task.holder, resources))
-        self.tasks.append(task)
+        self.tasks[task_id] = task
+        if framework.multi_role:
+            for resource in info.resources:
+                resource.allocation_info.role = self.role
         self.infos.append(info)
 
-
-def extras_of(info: pb.TaskInfo) -> pb.Task | None:
-    """What of a task is only shown: kept apart, since most tasks have none of it."""
-    extras = pb.Task()
-    for name in ("labels", "discovery", "container", "health_check", "kill_policy"):
-        if info.HasField(name):
-            getattr(extras, name).CopyFrom(getattr(info, name))
-    if info.command.user:
-        extras.user = info.command.user
-    for name, limit in info.limits.items():
-        extras.limits[name].CopyFrom(limit)
-    return extras if extras.ByteSize() else None
+    def _new_executor(self, c: Cluster, info: pb.TaskInfo) -> Executor | None:
+        """The task's executor; None if it runs already, or is planned in this call."""
+        framework, agent_id = self.framework, self.agent.agent_id
+        executor_id = info.executor.executor_id.value
+        running = framework.executors.get((agent_id, executor_id))
+        running = running or self.executors.get(executor_id)
+        resources = executor_resources(framework, info.executor, running)
+        info.executor.framework_id.value = framework.framework_id
+        if running is not None:
+            return None
+        if c.lingers(agent_id, framework.framework_id, "executor", executor_id):
+            raise InvalidValue(
+                "executor.executor_id", executor_id, "an older executor with this id still ends"
+            )
+        kept = pb.ExecutorInfo()
+        kept.CopyFrom(info.executor)
+        return Executor(framework.framework_id, agent_id, executor_id, self.role, kept, resources)
 
 
 def accept(c: Cluster, framework: Framework, call: sched.Call.Accept, now: Now) -> None:
     try:
         offers = usable_offers(c, framework, call)
-    except MesosPyError as error:
-        refuse_all(c, framework, call, error, now)
+    except InvalidValue as unusable:
+        refuse_all(c, framework, call, unusable, now)
         return
     plan = Acceptance(framework, c.agents[offers[0].agent_id], offers)
     for operation in call.operations:
@@ -119,8 +119,8 @@ def accept(c: Cluster, framework: Framework, call: sched.Call.Accept, now: Now) 
         seconds = offering.refuse_seconds(c, filters)
         offering.note_refusal(c, offers[0], plan.left, seconds, now)
         c.freed(plan.agent.agent_id, now)
-    for info, wrong in plan.errors:
-        fail(c, plan, info, wrong, now)
+    for info, reason, error in plan.errors:
+        fail(c, plan, info, reason, error, now)
 
 
 def usable_offers(c: Cluster, framework: Framework, call: sched.Call.Accept) -> list[Offer]:
@@ -129,14 +129,15 @@ def usable_offers(c: Cluster, framework: Framework, call: sched.Call.Accept) -> 
     Raises InvalidValue unless there is one, none is there twice, and all are
     live, this framework's, of one role and one agent (in this order, as Mesos).
     """
-    ids = [item.value for item in call.offer_ids]
-    if not ids:
+    if not call.offer_ids:
         raise InvalidValue("offer_ids", "[]", "must name at least one offer")
-    if len(set(ids)) != len(ids):
-        twice = next(item for item in ids if ids.count(item) > 1)
-        raise InvalidValue("offer_ids", twice, "is in the call twice")
+    ids: set[str] = set()
+    for item in call.offer_ids:
+        if item.value in ids:
+            raise InvalidValue("offer_ids", item.value, "is in the call twice")
+        ids.add(item.value)
     found: list[Offer] = []
-    for offer_id in ids:
+    for offer_id in (item.value for item in call.offer_ids):
         offer = c.offers.get(offer_id)
         if offer is None:
             why = c.ended_offers.get(offer_id, "unknown")
@@ -172,6 +173,10 @@ def refuse_all(
     c.refuse_call(framework, sched.Call.ACCEPT, error, now)
     for operation in call.operations:
         for info in tasks_of(operation):
+            if info.task_id.value in framework.tasks:
+                # The call has come twice: what it launched the first time lives.
+                c.drop("refused-task-lives", task=info.task_id.value)
+                continue
             status = statuses.master_status(
                 info.task_id.value,
                 info.agent_id.value,
@@ -190,12 +195,13 @@ def apply(c: Cluster, plan: Acceptance, operation: pb.Offer.Operation, now: Now)
             try:
                 plan.take(c, info, now)
             except MesosPyError as error:
-                plan.errors.append((info, error))
+                plan.errors.append((info, pb.TaskStatus.REASON_TASK_INVALID, error))
         return
-    name = Operation.Type.Name(operation.type) if operation.type else "UNKNOWN"
+    name = name_of(Operation.Type, operation.type)
     refusal = InvalidValue("operations.type", name, "is not supported by this master")
     c.refuse_call(plan.framework, sched.Call.ACCEPT, refusal, now)
-    plan.errors.extend((info, refusal) for info in tasks_of(operation))
+    reason = pb.TaskStatus.REASON_TASK_GROUP_INVALID
+    plan.errors.extend((info, reason, refusal) for info in tasks_of(operation))
 
 
 def launch(c: Cluster, plan: Acceptance) -> None:
@@ -206,26 +212,31 @@ def launch(c: Cluster, plan: Acceptance) -> None:
     for executor_id, executor in plan.executors.items():
         framework.executors[agent.agent_id, executor_id] = executor
         agent.executors.add((framework.framework_id, executor_id))
-    for task in plan.tasks:
-        framework.tasks[task.task_id] = task
-        agent.tasks.add((framework.framework_id, task.task_id))
+    framework.tasks.update(plan.tasks)
+    agent.tasks.update((framework.framework_id, task_id) for task_id in plan.tasks)
     c.counters["tasks_launched"] += len(plan.tasks)
-    run = agent_pb2.Event.RunTasks(framework_info=framework.info, tasks=plan.infos)
+    run = agent_pb2.Event.RunTasks(
+        framework_info=framework.info,
+        tasks=plan.infos,
+        new_executors=[pb.ExecutorID(value=executor_id) for executor_id in plan.executors],
+    )
     c.to_agent(agent, agent_pb2.Event(type=agent_pb2.Event.RUN_TASKS, run_tasks=run))
 
 
-def fail(c: Cluster, plan: Acceptance, info: pb.TaskInfo, error: MesosPyError, now: Now) -> None:
+def fail(
+    c: Cluster,
+    plan: Acceptance,
+    info: pb.TaskInfo,
+    reason: Reason,
+    error: MesosPyError,
+    now: Now,
+) -> None:
     """The task is not launched: TASK_ERROR, and a place in the history."""
     framework = plan.framework
     c.counters["tasks_invalid"] += 1
-    c.tally(framework, error.code, f"task {info.task_id.value!r}: {error.message}", now)
+    c.tally(framework, error.code, f"task {shown(info.task_id.value)}: {error.message}", now)
     status = statuses.master_status(
-        info.task_id.value,
-        plan.agent.agent_id,
-        TASK_ERROR,
-        pb.TaskStatus.REASON_TASK_INVALID,
-        error.message,
-        now,
+        info.task_id.value, plan.agent.agent_id, TASK_ERROR, reason, error.message, now
     )
     task_id = info.task_id.value
     if task_id and task_id not in framework.tasks and task_id not in framework.unreachable_tasks:

@@ -97,9 +97,10 @@ class Ledger:
         row = self._rows.get(agent_id)
         return row.allocated.get(holder) if row is not None else None
 
-    def holders(self, agent_id: str) -> list[Holder]:
+    def allocations(self, agent_id: str) -> dict[Holder, Resources]:
+        """What everybody has there (a copy)."""
         row = self._rows.get(agent_id)
-        return list(row.allocated) if row is not None else []
+        return dict(row.allocated) if row is not None else {}
 
     # ---- Agents ----------------------------------------------------------
 

@@ -119,9 +119,10 @@ class Master:
     def next_deadline_s(self) -> float | None:
         """When `tick` has something to do, on the monotonic clock; None: never."""
         c = self.cluster
-        times = [c.timers.next_s(), self._allocation_due_s(), c.allocator.next_wake_s()]
-        known = [at for at in times if at is not None]
-        return min(known) if known else None
+        due = self._allocation_due_s()
+        # A cycle that is due serves what the allocator wants to be woken for, too.
+        times = [c.timers.next_s(), due if due is not None else c.allocator.next_wake_s()]
+        return min((at for at in times if at is not None), default=None)
 
     def _allocation_due_s(self) -> float | None:
         clock = self.cluster.allocation

@@ -146,9 +146,7 @@ def refuse_seconds(c: Cluster, filters: pb.Filters | None) -> float:
     return min(seconds, c.options.max_refuse_s)
 
 
-def note_refusal(
-    c: Cluster, offer: Offer, resources: Resources, seconds: float, now: Now
-) -> None:
+def note_refusal(c: Cluster, offer: Offer, resources: Resources, seconds: float, now: Now) -> None:
     """The framework does not want these resources of that agent for `seconds`, or just
     did not take them (0)."""
     c.allocator.tell(

@@ -42,8 +42,17 @@ def answer(c: Cluster, framework: Framework, task_id: str, agent_id: str, now: N
 
 
 def answer_known(c: Cluster, framework: Framework, task: Task, now: Now) -> None:
-    """The state that was last forwarded, else what the master has."""
-    state = task.update_state if task.update_state is not None else task.state
+    _send_known(c, framework, task, task.told_state, now)
+
+
+def answer_ended(c: Cluster, framework: Framework, task: Task, now: Now) -> None:
+    """Its agent will not repeat how the task ended, so it is said once more."""
+    _send_known(c, framework, task, task.state, now)
+
+
+def _send_known(
+    c: Cluster, framework: Framework, task: Task, state: TaskState.ValueType, now: Now
+) -> None:
     status = statuses.master_status(
         task.task_id,
         task.agent_id,

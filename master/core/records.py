@@ -45,13 +45,32 @@ class Task:
     ended_wall_s: float | None = None
     # Labels, discovery, container and so on, where the task has any.
     extras: pb.Task | None = None
-    # A kill that its agent, being away, has not been told of.
-    pending_kill: pb.KillPolicy | None = None
+    # Whether it is to be killed, and how: said again whenever its agent registers.
     kill_pending: bool = False
+    pending_kill: pb.KillPolicy | None = None
 
     @property
     def holder(self) -> Holder:
         return Holder(self.framework_id, self.role, "task", self.task_id)
+
+    @property
+    def told_state(self) -> TaskState.ValueType:
+        """What the framework may be told outside of the order of the updates: what was
+        last forwarded to it (newer ones still wait), else the newest."""
+        return self.update_state if self.update_state is not None else self.state
+
+
+def extras_of(info: pb.TaskInfo | pb.Task, user: str) -> pb.Task | None:
+    """What of a task is only shown: kept apart, since most tasks have none of it."""
+    extras = pb.Task()
+    for name in ("labels", "discovery", "container", "health_check", "kill_policy"):
+        if info.HasField(name):
+            getattr(extras, name).CopyFrom(getattr(info, name))
+    if user:
+        extras.user = user
+    for name, limit in info.limits.items():
+        extras.limits[name].CopyFrom(limit)
+    return extras if extras.ByteSize() else None
 
 
 @dataclass(slots=True)
@@ -119,6 +138,10 @@ class Framework:
     @property
     def connected(self) -> bool:
         return self.link is not None
+
+    def find(self, task_id: str) -> Task | None:
+        """A task that has not ended for the framework: on an agent, or on one cut off."""
+        return self.tasks.get(task_id) or self.unreachable_tasks.get(task_id)
 
     @property
     def multi_role(self) -> bool:

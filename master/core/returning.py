@@ -6,94 +6,161 @@ and the agent does not name stay charged until the agent has answered for them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
 from master.core import statuses, tasks
 from master.core.cluster import Cluster
 from master.core.frameworks import checked_roles
 from master.core.ledger import Holder
-from master.core.reconcile import answer_known
-from master.core.records import Agent, Executor, Framework, Task
+from master.core.reconcile import answer_ended
+from master.core.records import Agent, Executor, Framework, Task, extras_of
 from mesos_py.clock import Now
-from mesos_py.errors import MesosPyError
+from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.ids import check_id
 from mesos_py.resources import Resources
-from mesos_py.states import is_terminal, may_follow
+from mesos_py.states import (
+    REPORTED,
+    TASK_GONE,
+    TASK_LOST,
+    TASK_UNREACHABLE,
+    is_terminal,
+    may_follow,
+)
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
+# (framework_id, task_id) or (framework_id, executor_id)
+Key: TypeAlias = tuple[str, str]
 
-def charges(c: Cluster, agent_id: str, call: agent_pb2.Call.Register) -> dict[Holder, Resources]:
-    """Who will hold what on the agent.  Raises InvalidValue; changes nothing."""
-    charged: dict[Holder, Resources] = {}
-    listed: set[str] = set()
-    role_of: dict[tuple[str, str], str] = {}
+
+@dataclass(slots=True)
+class Report:
+    """What a registration names, checked and by id: of each id the first record."""
+
+    tasks: dict[Key, tuple[pb.Task, Resources]] = field(default_factory=dict)
+    executors: dict[Key, tuple[pb.ExecutorInfo, Resources]] = field(default_factory=dict)
+    frameworks: dict[str, pb.FrameworkInfo] = field(default_factory=dict)
+
+
+def read(call: agent_pb2.Call.Register) -> Report:
+    """Raises InvalidValue for ids, states and resources that cannot be."""
+    report = Report()
+    for info in call.frameworks:
+        framework_id = check_id("frameworks.id", info.id.value)
+        report.frameworks.setdefault(framework_id, info)
     for item in call.tasks:
-        framework_id, task_id = item.framework_id.value, item.task_id.value
-        check_id("tasks.framework_id", framework_id)
-        check_id("tasks.task_id", task_id)
+        framework_id = check_id("tasks.framework_id", item.framework_id.value)
+        task_id = check_id("tasks.task_id", item.task_id.value)
+        if item.state not in REPORTED or item.status_update_state not in REPORTED:
+            raise InvalidValue("tasks.state", item.state, "is no state that an agent reports")
         resources = Resources.from_proto("tasks.resources", item.resources)
-        role = _role_of_task(c, agent_id, item)
-        listed.add(f"{framework_id}/{task_id}")
+        report.tasks.setdefault((framework_id, task_id), (item, resources))
+    for executor in call.executors:
+        framework_id = check_id("executors.framework_id", executor.framework_id.value)
+        executor_id = check_id("executors.executor_id", executor.executor_id.value)
+        resources = Resources.from_proto("executors.resources", executor.resources)
+        report.executors.setdefault((framework_id, executor_id), (executor, resources))
+    return report
+
+
+def charges(c: Cluster, agent_id: str, report: Report) -> dict[Holder, Resources]:
+    """Who will hold what on the agent.  Changes nothing."""
+    charged: dict[Holder, Resources] = {}
+    role_of: dict[Key, str] = {}
+    for (framework_id, task_id), (item, resources) in report.tasks.items():
+        known = _known_task(c, agent_id, framework_id, task_id)
+        if known is not None:
+            role, resources = known.role, known.resources
+        else:
+            lingers = c.lingering.get((agent_id, framework_id, "task", task_id))
+            role = lingers.role if lingers is not None else item.allocation_role or "*"
         if item.executor_id.value:
             role_of[framework_id, item.executor_id.value] = role
         if not is_terminal(item.state):
             charged[Holder(framework_id, role, "task", task_id)] = resources
-    for info in call.executors:
-        framework_id, executor_id = info.framework_id.value, info.executor_id.value
-        check_id("executors.executor_id", executor_id)
-        resources = Resources.from_proto("executors.resources", info.resources)
-        if not resources:
-            continue
+    for (framework_id, executor_id), (_, resources) in report.executors.items():
         framework = c.frameworks.get(framework_id)
-        known = framework.executors.get((agent_id, executor_id)) if framework else None
+        executor = framework.executors.get((agent_id, executor_id)) if framework else None
         lingers = c.lingering.get((agent_id, framework_id, "executor", executor_id))
-        role = role_of.get((framework_id, executor_id), "*")
-        role = known.role if known is not None else lingers.role if lingers else role
-        charged[Holder(framework_id, role, "executor", executor_id)] = resources
-    for holder in c.ledger.holders(agent_id):
-        if holder.kind != "task" or f"{holder.framework_id}/{holder.name}" in listed:
-            continue
-        kept = c.ledger.allocation(agent_id, holder)
-        lingers = c.lingering.get((agent_id, holder.framework_id, holder.kind, holder.name))
-        if kept is not None and lingers is None:
-            charged[holder] = kept
+        role = role_of.get((framework_id, executor_id)) or _first_role(c, report, framework_id)
+        if executor is not None:
+            role, resources = executor.role, executor.resources
+        elif lingers is not None:
+            role = lingers.role
+        if resources:
+            charged[Holder(framework_id, role, "executor", executor_id)] = resources
+    for holder, resources in c.ledger.allocations(agent_id).items():
+        framework_id, _, kind, name = holder
+        named = kind != "task" or (framework_id, name) in report.tasks
+        if not named and not c.lingers(agent_id, framework_id, kind, name):
+            charged[holder] = resources
     return charged
 
 
-def _role_of_task(c: Cluster, agent_id: str, item: pb.Task) -> str:
-    """The role that the task was charged to before, else the one that it names."""
-    framework = c.frameworks.get(item.framework_id.value)
-    if framework is not None:
-        task = framework.tasks.get(item.task_id.value)
-        task = task or framework.unreachable_tasks.get(item.task_id.value)
-        if task is not None and task.agent_id == agent_id:
-            return task.role
-    lingers = c.lingering.get((agent_id, item.framework_id.value, "task", item.task_id.value))
-    return lingers.role if lingers is not None else item.allocation_role or "*"
+def _known_task(c: Cluster, agent_id: str, framework_id: str, task_id: str) -> Task | None:
+    """The task as the master knows it, if it knows it there."""
+    framework = c.frameworks.get(framework_id)
+    task = framework.find(task_id) if framework is not None else None
+    return task if task is not None and task.agent_id == agent_id else None
 
 
-def take_back(
-    c: Cluster, agent: Agent, call: agent_pb2.Call.Register, announce: bool, now: Now
-) -> None:
-    """Join what the agent reports with what the master knows.
+def _first_role(c: Cluster, report: Report, framework_id: str) -> str:
+    framework = c.frameworks.get(framework_id)
+    info = framework.info if framework is not None else report.frameworks.get(framework_id)
+    if info is None:
+        return "*"
+    return info.role or next(iter(info.roles), "*")
+
+
+def take_back(c: Cluster, agent: Agent, report: Report, announce: bool, now: Now) -> None:
+    """Join what the agent reports, and is charged for already, with what the master knows.
 
     `announce`: the frameworks were told that its tasks were lost, or this master
     never knew them, so each is told of the tasks' true state.
     """
-    _take_frameworks(c, agent, call, now)
-    _take_executors(c, agent, call, now)
-    listed: set[tuple[str, str]] = set()
-    for item in call.tasks:
-        listed.add((item.framework_id.value, item.task_id.value))
-        _take_task(c, agent, item, announce, now)
-    _ask_for_missing(c, agent, listed, now)
+    held = {(h.framework_id, h.kind, h.name): h for h in c.ledger.allocations(agent.agent_id)}
+    # What lingered and is not named any more is gone: put_agent has freed it.
+    for key in [key for key in c.lingering if key[0] == agent.agent_id]:
+        del c.lingering[key]
+    _take_frameworks(c, agent, report, now)
+    ended = {key[0] for key in (*report.tasks, *report.executors)}.union(report.frameworks)
+    ended.difference_update(c.frameworks)
+    for holder in held.values():
+        if holder.framework_id in ended:
+            c.linger(agent.agent_id, holder)
+    for framework_id in sorted(ended):
+        order = agent_pb2.Event(type=agent_pb2.Event.SHUTDOWN_FRAMEWORK)
+        order.shutdown_framework.framework_id.value = framework_id
+        c.to_agent(agent, order)
+    _take_executors(c, agent, report, held)
+    for (framework_id, task_id), (item, resources) in report.tasks.items():
+        framework = c.frameworks.get(framework_id)
+        if framework is None:
+            continue
+        known = framework.find(task_id)
+        if known is not None and known.agent_id != agent.agent_id:
+            _end_copy(c, agent, item, held.get((framework_id, "task", task_id)))
+        else:
+            _take_task(c, agent, framework, item, resources, announce, now)
+    if announce:
+        _end_unreachable(c, agent, now)
+    _ask_for_missing(c, agent, report, now)
 
 
-def _take_frameworks(c: Cluster, agent: Agent, call: agent_pb2.Call.Register, now: Now) -> None:
+def _take_frameworks(c: Cluster, agent: Agent, report: Report, now: Now) -> None:
     """Frameworks that only the agent knows wait for their scheduler to subscribe."""
-    for info in call.frameworks:
-        framework_id = info.id.value
-        if framework_id in c.frameworks or framework_id in c.completed_frameworks:
+    for framework_id, info in report.frameworks.items():
+        if framework_id in c.completed_frameworks:
+            continue
+        known = c.frameworks.get(framework_id)
+        if known is not None:
+            if not known.recovered and known.info != info:
+                # It was away when its framework changed.
+                update = agent_pb2.Event(type=agent_pb2.Event.UPDATE_FRAMEWORK)
+                update.update_framework.framework_info.CopyFrom(known.info)
+                c.to_agent(agent, update)
             continue
         kept = pb.FrameworkInfo()
         kept.CopyFrom(info)
@@ -111,122 +178,140 @@ def _take_frameworks(c: Cluster, agent: Agent, call: agent_pb2.Call.Register, no
         c.tell_framework(framework, now)
 
 
-def _take_executors(c: Cluster, agent: Agent, call: agent_pb2.Call.Register, now: Now) -> None:
-    listed: set[tuple[str, str]] = set()
-    for info in call.executors:
-        framework_id, executor_id = info.framework_id.value, info.executor_id.value
-        listed.add((framework_id, executor_id))
+def _take_executors(
+    c: Cluster, agent: Agent, report: Report, held: dict[tuple[str, str, str], Holder]
+) -> None:
+    for (framework_id, executor_id), (info, resources) in report.executors.items():
         framework = c.frameworks.get(framework_id)
-        holder = _holder(c, agent.agent_id, framework_id, "executor", executor_id)
         if framework is None:
-            if holder is not None:
-                c.linger(agent.agent_id, holder)
-            _order_shutdown(c, agent, framework_id)
             continue
         if (agent.agent_id, executor_id) not in framework.executors:
             kept = pb.ExecutorInfo()
             kept.CopyFrom(info)
+            holder = held.get((framework_id, "executor", executor_id))
+            role = holder.role if holder is not None else "*"
             framework.executors[agent.agent_id, executor_id] = Executor(
-                framework_id,
-                agent.agent_id,
-                executor_id,
-                holder.role if holder is not None else "*",
-                kept,
-                Resources.from_proto("executors.resources", info.resources),
+                framework_id, agent.agent_id, executor_id, role, kept, resources
             )
         agent.executors.add((framework_id, executor_id))
-    for framework_id, executor_id in agent.executors - listed:
+    for framework_id, executor_id in agent.executors - report.executors.keys():
         agent.executors.discard((framework_id, executor_id))
-        framework = c.frameworks.get(framework_id)
-        if framework is None or not framework.executors.pop((agent.agent_id, executor_id), None):
-            continue
+        framework = c.frameworks[framework_id]
+        del framework.executors[agent.agent_id, executor_id]
         failure = sched.Event.Failure(
             agent_id=pb.AgentID(value=agent.agent_id),
             executor_id=pb.ExecutorID(value=executor_id),
             status=-1,
         )
         c.to_framework(framework, sched.Event(type=sched.Event.FAILURE, failure=failure))
-    # What lingered and is not named any more is gone: put_agent has freed it.
-    named = {f"{item.framework_id.value}/{item.task_id.value}" for item in call.tasks}
-    for key in [key for key in c.lingering if key[0] == agent.agent_id]:
-        _, framework_id, kind, name = key
-        gone_task = kind == "task" and f"{framework_id}/{name}" not in named
-        if gone_task or (kind == "executor" and (framework_id, name) not in listed):
-            del c.lingering[key]
 
 
-def _take_task(c: Cluster, agent: Agent, item: pb.Task, announce: bool, now: Now) -> None:
-    framework_id, task_id = item.framework_id.value, item.task_id.value
-    framework = c.frameworks.get(framework_id)
-    if framework is None:
-        holder = _holder(c, agent.agent_id, framework_id, "task", task_id)
-        if holder is not None:
-            c.linger(agent.agent_id, holder)
-        _order_shutdown(c, agent, framework_id)
+def _end_copy(c: Cluster, agent: Agent, item: pb.Task, holder: Holder | None) -> None:
+    """The framework has replaced the task while this agent was away: the old copy goes."""
+    if holder is None:
         return
-    task = framework.tasks.get(task_id)
-    if task is not None and task.agent_id != agent.agent_id:
-        # The framework has replaced it while this agent was away: the old copy goes.
-        c.drop("stale-copy-killed", task=task_id, agent=agent.agent_id)
-        holder = _holder(c, agent.agent_id, framework_id, "task", task_id)
-        if holder is not None:
-            c.linger(agent.agent_id, holder)
-        order = agent_pb2.Event.KillTask(framework_id=item.framework_id, task_id=item.task_id)
-        c.to_agent(agent, agent_pb2.Event(type=agent_pb2.Event.KILL_TASK, kill_task=order))
-        return
+    c.drop("stale-copy-killed", task=item.task_id.value, agent=agent.agent_id)
+    c.linger(agent.agent_id, holder)
+    order = agent_pb2.Event.KillTask(framework_id=item.framework_id, task_id=item.task_id)
+    c.to_agent(agent, agent_pb2.Event(type=agent_pb2.Event.KILL_TASK, kill_task=order))
+
+
+def _take_task(
+    c: Cluster,
+    agent: Agent,
+    framework: Framework,
+    item: pb.Task,
+    resources: Resources,
+    announce: bool,
+    now: Now,
+) -> None:
+    task_id = item.task_id.value
+    task = framework.find(task_id) or c.recall(framework, agent.agent_id, task_id)
     if task is None:
-        task = framework.unreachable_tasks.pop(task_id, None) or _new_task(agent, item)
-        framework.tasks[task_id] = task
-        task.state = item.state
-        task.ended_wall_s = None
-    elif may_follow(task.state, item.state):
-        task.state = item.state
-    agent.tasks.add((framework_id, task_id))
-    if item.HasField("status_update_state") and task.update_state is None:
+        task = _new_task(agent, item, resources)
+    framework.unreachable_tasks.pop(task_id, None)
+    framework.tasks[task_id] = task
+    agent.tasks.add((framework.framework_id, task_id))
+    returned = _agree(task, item.state)
+    if task.update_state is None and item.HasField("status_update_state"):
         task.update_state = item.status_update_state
         task.update_uuid = item.status_update_uuid
-    if announce and not is_terminal(task.state):
+    if is_terminal(task.state):
+        return
+    if announce or returned:
         status = statuses.master_status(
             task_id,
             agent.agent_id,
-            task.state,
+            task.told_state,
             pb.TaskStatus.REASON_AGENT_REREGISTERED,
             "the agent is back",
             now,
         )
         statuses.send(c, framework, status)
-    if task.kill_pending and not is_terminal(task.state):
-        task.kill_pending = False
+    if task.kill_pending:
         tasks.order_kill(c, task, task.pending_kill)
 
 
-def _new_task(agent: Agent, item: pb.Task) -> Task:
+def _agree(task: Task, state: pb.TaskState.ValueType) -> bool:
+    """Bring the task to the state that its agent says.  Whether it had been given up."""
+    given_up = task.state in (TASK_UNREACHABLE, TASK_LOST)
+    if is_terminal(task.state) and not is_terminal(state):
+        given_up = True
+    if not given_up:
+        if may_follow(task.state, state):
+            task.state = state
+        return False
+    task.state = state
+    task.ended_wall_s = None
+    if task.update_state is not None and is_terminal(task.update_state):
+        task.update_state, task.update_uuid = None, b""
+    return True
+
+
+def _new_task(agent: Agent, item: pb.Task, resources: Resources) -> Task:
     return Task(
         framework_id=item.framework_id.value,
         task_id=item.task_id.value,
         agent_id=agent.agent_id,
         name=item.name,
         role=item.allocation_role or "*",
-        resources=Resources.from_proto("tasks.resources", item.resources),
+        resources=resources,
         executor_id=item.executor_id.value or None,
         state=item.state,
-        statuses=list(item.statuses),
+        statuses=list(item.statuses)[-statuses.MAX_STATUSES :],
         launched_wall_s=item.launched_time if item.HasField("launched_time") else None,
-        extras=item if item.HasField("labels") or item.HasField("container") else None,
+        extras=extras_of(item, item.user),
     )
 
 
-def _ask_for_missing(c: Cluster, agent: Agent, listed: set[tuple[str, str]], now: Now) -> None:
+def _end_unreachable(c: Cluster, agent: Agent, now: Now) -> None:
+    """The agent came back without tasks that were taken for unreachable: they are gone."""
+    for framework in c.frameworks.values():
+        gone = [t for t in framework.unreachable_tasks.values() if t.agent_id == agent.agent_id]
+        for task in gone:
+            task.state = statuses.for_framework(framework, TASK_GONE)
+            status = statuses.master_status(
+                task.task_id,
+                agent.agent_id,
+                task.state,
+                pb.TaskStatus.REASON_RECONCILIATION,
+                "its agent came back without it",
+                now,
+            )
+            statuses.record(task, status, now)
+            c.complete(framework, task, now)
+            if framework.partition_aware:  # the others were told that it is lost
+                statuses.send(c, framework, status)
+
+
+def _ask_for_missing(c: Cluster, agent: Agent, report: Report, now: Now) -> None:
     """Tasks that should be there and are not named: the agent answers for each."""
     expected = agent_pb2.Event.Reconcile()
-    for framework_id, task_id in sorted(agent.tasks - listed):
-        framework = c.frameworks.get(framework_id)
-        task = framework.tasks.get(task_id) if framework is not None else None
-        if framework is None or task is None:
-            agent.tasks.discard((framework_id, task_id))
-        elif is_terminal(task.state):
-            # Nobody is left who could repeat its last update: say it once more.
-            answer_known(c, framework, task, now)
+    for framework_id, task_id in sorted(agent.tasks - report.tasks.keys()):
+        framework = c.frameworks[framework_id]
+        task = framework.tasks[task_id]
+        if is_terminal(task.state):
+            answer_ended(c, framework, task, now)
             c.complete(framework, task, now)
         else:
             item = expected.tasks.add(partition_aware=framework.partition_aware)
@@ -234,17 +319,3 @@ def _ask_for_missing(c: Cluster, agent: Agent, listed: set[tuple[str, str]], now
             item.task_id.value = task_id
     if expected.tasks:
         c.to_agent(agent, agent_pb2.Event(type=agent_pb2.Event.RECONCILE, reconcile=expected))
-
-
-def _holder(c: Cluster, agent_id: str, framework_id: str, kind: str, name: str) -> Holder | None:
-    for holder in c.ledger.holders(agent_id):
-        if (holder.framework_id, holder.kind, holder.name) == (framework_id, kind, name):
-            return holder
-    return None
-
-
-def _order_shutdown(c: Cluster, agent: Agent, framework_id: str) -> None:
-    """The framework has ended here, or nobody knows it: what it has there ends too."""
-    order = agent_pb2.Event(type=agent_pb2.Event.SHUTDOWN_FRAMEWORK)
-    order.shutdown_framework.framework_id.value = framework_id
-    c.to_agent(agent, order)

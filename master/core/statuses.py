@@ -13,7 +13,7 @@ from mesos_py.states import TASK_LOST, TaskState, is_terminal
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
-Reason = pb.TaskStatus.Reason
+MAX_STATUSES = 16
 
 
 def for_framework(framework: Framework, state: TaskState.ValueType) -> TaskState.ValueType:
@@ -50,15 +50,20 @@ def send(c: Cluster, framework: Framework, status: pb.TaskStatus) -> bool:
     )
 
 
-def record(task: Task, status: pb.TaskStatus, now: Now) -> None:
-    """Keep the status with the task: one per state, the newest of each."""
+def keep(task: Task, status: pb.TaskStatus) -> None:
+    """Keep the status with the task: of one state after the other, the newest of each."""
     statuses = task.statuses
     if statuses and statuses[-1].state == status.state:
         statuses[-1] = status
     else:
         statuses.append(status)
-        # Health checks and returns from unreachable may alternate states for ever.
-        if len(statuses) > 16:
+        # A task may be unreachable and come back again and again.
+        if len(statuses) > MAX_STATUSES:
             del statuses[1]
+
+
+def record(task: Task, status: pb.TaskStatus, now: Now) -> None:
+    """Keep the status, and the moment of the task's end if it is that."""
+    keep(task, status)
     if is_terminal(status.state) and task.ended_wall_s is None:
         task.ended_wall_s = status.timestamp or now.wall_s

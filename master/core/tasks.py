@@ -7,7 +7,8 @@ from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue
-from mesos_py.states import is_terminal, may_follow
+from mesos_py.ids import UUID_BYTES
+from mesos_py.states import REPORTED, is_terminal, may_follow
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
@@ -19,21 +20,30 @@ def on_update(c: Cluster, agent: Agent, call: agent_pb2.Call.Update, now: Now) -
     status = call.status
     task_id = status.task_id.value
     c.counters["updates_received"] += 1
+    if status.state not in REPORTED or call.latest_state not in REPORTED:
+        c.drop("update-impossible-state", task=task_id, state=status.state)
+        return
     framework = c.frameworks.get(framework_id)
+    task = framework.find(task_id) if framework is not None else None
+    here = task is not None and task.agent_id == agent.agent_id
+    if not here and is_terminal(call.latest_state):
+        # A task that nobody knows any more may still have occupied something.
+        c.settle(agent.agent_id, framework_id, "task", task_id, now)
     if framework is None:
-        if is_terminal(call.latest_state):
-            c.settle(agent.agent_id, framework_id, "task", task_id, now)
         c.drop("update-unknown-framework", framework=framework_id, task=task_id)
         return
-    task = framework.tasks.get(task_id)
-    if task is not None and task.agent_id != agent.agent_id:
-        c.drop("update-other-agent", task=task_id, agent=agent.agent_id, expected=task.agent_id)
-        return
-    if task is not None:
-        apply(c, framework, task, call, now)
-    if not status.uuid:
+    if len(status.uuid) != UUID_BYTES:
+        # Nobody could acknowledge it.
         c.drop("update-without-uuid", task=task_id, agent=agent.agent_id)
         return
+    if task is not None and not here:
+        # The framework has started the task anew elsewhere, and would take the end
+        # of the old copy for that of the new one.
+        c.drop("update-other-agent", task=task_id, agent=agent.agent_id, expected=task.agent_id)
+        _pass_on(c, agent, framework_id, task_id, status.uuid)
+        return
+    if task is not None:
+        apply(c, task, call, now)
     # An update of a task that is forgotten here goes on as well: only the
     # framework's acknowledgement ends the agent's repeating.
     if not statuses.send(c, framework, status):
@@ -42,36 +52,37 @@ def on_update(c: Cluster, agent: Agent, call: agent_pb2.Call.Update, now: Now) -
     c.counters["updates_forwarded"] += 1
 
 
-def apply(
-    c: Cluster, framework: Framework, task: Task, call: agent_pb2.Call.Update, now: Now
-) -> None:
+def apply(c: Cluster, task: Task, call: agent_pb2.Call.Update, now: Now) -> None:
     """Take over what the agent says of the task; terminal states free its resources."""
     status = call.status
-    if call.latest_state != task.state:
-        if may_follow(task.state, call.latest_state):
-            task.state = call.latest_state
-            c.counters[f"task_states/{pb.TaskState.Name(task.state)}"] += 1
-            if is_terminal(task.state):
-                task.kill_pending = False
+    newest = status.state if is_terminal(status.state) else call.latest_state
+    if newest != task.state:
+        if may_follow(task.state, newest):
+            task.state = newest
+            c.counters[f"task_states/{pb.TaskState.Name(newest)}"] += 1
         else:
             c.drop(
                 "update-backwards",
                 task=task.task_id,
                 state=pb.TaskState.Name(task.state),
-                reported=pb.TaskState.Name(call.latest_state),
+                reported=pb.TaskState.Name(newest),
             )
-    if is_terminal(call.latest_state):
+    if is_terminal(newest):
+        task.kill_pending = False
         # Whatever was believed before: the agent says that its processes are gone.
         c.release(task.agent_id, task.holder, now)
-    if task.update_state is None or not is_terminal(task.update_state):
+    if task.update_state is None or may_follow(task.update_state, status.state):
         statuses.record(task, status, now)
         task.update_state = status.state
+        task.update_uuid = status.uuid
+    elif is_terminal(status.state):
+        # Another end than the first does not count; that it was heard of does.
         task.update_uuid = status.uuid
 
 
 def acknowledge(c: Cluster, framework: Framework, call: sched.Call.Acknowledge, now: Now) -> None:
     """ACKNOWLEDGE: passed on to the agent; after a terminal update the task is history."""
-    if len(call.uuid) != 16:
+    if len(call.uuid) != UUID_BYTES:
         error = InvalidValue("uuid", call.uuid.hex(), "must be 16 bytes")
         c.refuse_call(framework, sched.Call.ACKNOWLEDGE, error, now)
         return
@@ -88,17 +99,17 @@ def acknowledge(c: Cluster, framework: Framework, call: sched.Call.Acknowledge, 
         and task.update_uuid == call.uuid
     ):
         c.complete(framework, task, now)
-    c.to_agent(
-        agent,
-        agent_pb2.Event(
-            type=agent_pb2.Event.ACKNOWLEDGE,
-            acknowledge=agent_pb2.Event.Acknowledge(
-                framework_id=pb.FrameworkID(value=framework.framework_id),
-                task_id=call.task_id,
-                uuid=call.uuid,
-            ),
-        ),
+    _pass_on(c, agent, framework.framework_id, call.task_id.value, call.uuid)
+
+
+def _pass_on(c: Cluster, agent: Agent, framework_id: str, task_id: str, uuid: bytes) -> None:
+    """Tell the agent that its update was acknowledged."""
+    order = agent_pb2.Event.Acknowledge(
+        framework_id=pb.FrameworkID(value=framework_id),
+        task_id=pb.TaskID(value=task_id),
+        uuid=uuid,
     )
+    c.to_agent(agent, agent_pb2.Event(type=agent_pb2.Event.ACKNOWLEDGE, acknowledge=order))
 
 
 def kill(c: Cluster, framework: Framework, call: sched.Call.Kill, now: Now) -> None:
@@ -126,11 +137,12 @@ def kill(c: Cluster, framework: Framework, call: sched.Call.Kill, now: Now) -> N
 
 
 def order_kill(c: Cluster, task: Task, policy: pb.KillPolicy | None) -> None:
-    """Have the agent kill the task, at once or when it is back."""
+    """Have the agent kill the task: now, and once more whenever it registers with the
+    task alive, since an order may be lost with its stream."""
+    task.kill_pending = True
+    task.pending_kill = policy
     agent = c.agents.get(task.agent_id)
-    if agent is None or not agent.connected:
-        task.kill_pending = True
-        task.pending_kill = policy
+    if agent is None:
         return
     order = agent_pb2.Event.KillTask(
         framework_id=pb.FrameworkID(value=task.framework_id),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from master.core.records import Executor, Framework
+from mesos_py.enums import name_of
 from mesos_py.errors import InvalidValue, TooLarge
 from mesos_py.ids import check_id
 from mesos_py.resources import EMPTY, Resources
@@ -44,6 +45,18 @@ def task_resources(
     return resources
 
 
+def require_role(task: pb.TaskInfo, role: str) -> None:
+    """Raises InvalidValue if the task says that its resources are of another role."""
+    for resource in task.resources:
+        given = resource.allocation_info.role
+        if given not in ("", role):
+            raise InvalidValue(
+                f"resources.{resource.name}.allocation_info.role",
+                given,
+                f"the offers are of {role}",
+            )
+
+
 def executor_resources(
     framework: Framework,
     executor: pb.ExecutorInfo,
@@ -52,7 +65,8 @@ def executor_resources(
     """Check a custom executor; what it needs beyond what is charged already."""
     executor_id = check_id("executor.executor_id", executor.executor_id.value)
     if executor.type not in (pb.ExecutorInfo.UNKNOWN, pb.ExecutorInfo.CUSTOM):
-        raise InvalidValue("executor.type", "DEFAULT", "must be CUSTOM for a LAUNCH")
+        given = name_of(pb.ExecutorInfo.Type, executor.type)
+        raise InvalidValue("executor.type", given, "must be CUSTOM for a LAUNCH")
     owner = executor.framework_id.value
     if owner not in ("", framework.framework_id):
         raise InvalidValue("executor.framework_id", owner, "is not this framework's id")
@@ -85,15 +99,15 @@ def _command(field: str, command: pb.CommandInfo) -> None:
         where = f"{field}.environment.{variable.name}"
         if not variable.name or "=" in variable.name or "\0" in variable.name + variable.value:
             raise InvalidValue(where, variable.name, "is no usable name or value")
-        if variable.type == pb.Environment.Variable.SECRET:
-            raise InvalidValue(where, "SECRET", "secrets are not supported")
+        if variable.HasField("type") and variable.type != pb.Environment.Variable.VALUE:
+            given = name_of(pb.Environment.Variable.Type, variable.type)
+            raise InvalidValue(where, given, "must be a VALUE; secrets are not supported")
         if not variable.HasField("value"):
             raise InvalidValue(where, "", "the value is missing")
 
 
 def _durations(task: pb.TaskInfo) -> None:
-    if task.kill_policy.grace_period.nanoseconds < 0:
-        _grace("kill_policy.grace_period", task.kill_policy, "grace_period")
+    _grace("kill_policy.grace_period", task.kill_policy, "grace_period")
     if task.max_completion_time.nanoseconds < 0:
         raise InvalidValue(
             "max_completion_time", task.max_completion_time.nanoseconds, "must not be negative"

@@ -19,6 +19,7 @@ from mesos_py.cli.keeper import Child, Keeper, kept
 from mesos_py.cli.options import MASTER_VARIABLE
 from mesos_py.cli.summaries import SUMMARIES
 from mesos_py.errors import InvalidValue, MesosPyError
+from mesos_py.files import DirectoryLock
 
 LOOPBACK: Final = "127.0.0.1"
 # Only files tell that a daemon is ready; looking costs a few microseconds.
@@ -91,7 +92,8 @@ def command(
 
 def _with_directory(plan: Plan, keeper: Keeper) -> int:
     if plan.work_dir is not None:
-        plan.work_dir.mkdir(parents=True, exist_ok=True)
+        # Also makes it.  Not while another one has its daemons' files there.
+        DirectoryLock(plan.work_dir)
         return Cluster(plan, keeper, plan.work_dir.absolute()).run()
     directory = Path(tempfile.mkdtemp(prefix="mesos-py-local-"))
     # Tasks may run as other users: they must reach their sandboxes.
@@ -126,20 +128,16 @@ class Cluster:
     # ---- Starting --------------------------------------------------------
 
     def _start_all(self) -> str:
-        from mesos_py.cli.shares import divided, this_machine, with_own_ports
-        from mesos_py.resources import Resources
+        from mesos_py.cli.shares import shares, this_machine
 
-        count = self._plan.agents
-        if self._plan.resources is None:
-            shares = divided(this_machine(self._directory), count)
-        else:
-            shares = with_own_ports(Resources.parse(self._plan.resources), count)
+        machine = this_machine(self._directory)
+        parts = shares(machine, self._plan.agents, self._plan.resources or "")
         self._start("master", ["--port", str(self._plan.port)])
         self._wait_for_port_files()
         master = f"{LOOPBACK}:{self._port_of('master')}"
         if self._keeper.asked is None:
-            for number, share in enumerate(shares, 1):
-                flags = ["--port", "0", "--master", master, "--resources", str(share)]
+            for number, part in enumerate(parts, 1):
+                flags = ["--port", "0", "--master", master, "--resources", part]
                 if self._plan.attributes is not None:
                     flags += ["--attributes", self._plan.attributes]
                 self._start(f"agent-{number}", flags)

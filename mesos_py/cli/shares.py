@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from mesos_py import ranges as rng
 from mesos_py.errors import InvalidValue
-from mesos_py.resources import Resources
+from mesos_py.resources import EMPTY, Resources
 
 # Fewer cores than this make toy clusters that run nothing side by side; cores are
 # shared by the kernel anyway, so promising more than there are does no harm here.
@@ -20,6 +21,8 @@ LAST_PORT: Final = 31_999
 MAX_PORTS_EACH: Final = 1_000
 MIN_MEM_MB: Final = 64
 MIN_DISK_MB: Final = 64
+
+_ZERO: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\s*:\s*(0+(\.0*)?|\[\s*\])")
 
 
 class Machine(NamedTuple):
@@ -45,14 +48,38 @@ def _usable(mem_mb: int) -> int:
     return mem_mb - 1024 if mem_mb > 2048 else mem_mb // 2
 
 
-def divided(machine: Machine, agents: int) -> list[Resources]:
-    """Equal parts: at least MIN_CPUS cpus each, shares of memory and disk, own ports."""
-    each = Resources.of(
-        cpus=max(MIN_CPUS, machine.cpus // max(agents, 1)),
-        mem=max(MIN_MEM_MB, machine.mem_mb // max(agents, 1)),
-        disk=max(MIN_DISK_MB, machine.disk_mb // max(agents, 1)),
+def shares(machine: Machine, agents: int, text: str = "") -> list[str]:
+    """What each agent has, as resources texts: what `text` says, else a part of `machine`.
+
+    Equal parts of memory and disk, at least MIN_CPUS cpus each.  Ports are divided in
+    any case: they are those of one machine.  An amount of 0 stays: it means none.
+    Raises InvalidValue, also if there are fewer ports than agents.
+    """
+    zeros = [item for item in text.split(";") if _ZERO.fullmatch(item.strip())]
+    given = ";".join(item for item in text.split(";") if item not in zeros)
+    named = Resources.parse(given) if given.strip(" ;") else EMPTY
+    absent = {item.partition(":")[0].strip() for item in zeros}
+    found = _part(machine, agents)
+    scalars = {
+        name: amount
+        for name, amount in found.scalars.items()
+        if name not in absent and name not in named.names()
+    }
+    each = Resources({**scalars, **named.scalars}, dict(named.ranges), dict(named.sets))
+    if "ports" in absent:
+        parts = [each] * agents
+    else:
+        parts = with_own_ports(each, agents)
+    return [";".join([str(part), *(item.strip() for item in zeros)]) for part in parts]
+
+
+def _part(machine: Machine, agents: int) -> Resources:
+    count = max(agents, 1)
+    return Resources.of(
+        cpus=max(MIN_CPUS, machine.cpus // count),
+        mem=max(MIN_MEM_MB, machine.mem_mb // count),
+        disk=max(MIN_DISK_MB, machine.disk_mb // count),
     )
-    return with_own_ports(each, agents)
 
 
 def with_own_ports(each: Resources, agents: int) -> list[Resources]:

@@ -76,8 +76,10 @@ def command(
         and (wanted is None or each.state in wanted)
         and (agent_id is None or each.agent_id.value == agent_id)
     ]
-    ended = len(found) - len(listed)
-    hint = f"no such tasks ({ended} others; --all lists ended ones too)" if ended else "no tasks"
+    hint = "no tasks"
+    if found:
+        narrowed = wanted is not None or agent_id is not None
+        hint = "no such tasks" if narrowed else "no live tasks (--all lists those that have ended)"
     output.show(listed, columns(listed, time.time()), as_json=as_json, empty=hint)
 
 

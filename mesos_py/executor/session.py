@@ -220,8 +220,7 @@ class ExecutorSession:
             status.timestamp = self._clock.now().wall_s
         if (size := status.ByteSize()) > self._max_call_bytes:
             raise TooLarge(
-                f"the status is {size} bytes, at most {self._max_call_bytes} fit into one "
-                "message",
+                f"the status is {size} bytes, at most {self._max_call_bytes} fit into one message",
                 size=size,
                 limit=self._max_call_bytes,
             )

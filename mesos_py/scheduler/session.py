@@ -181,7 +181,7 @@ class SchedulerSession:
         for call, size in waiting:
             if not self.tearing_down:
                 self._keep(call, size, "the link to the master was lost")
-        if was_subscribed:
+        if was_subscribed and self.fatal is None:
             self._items.append(Disconnected(reason))
 
     def take_calls(

@@ -10,22 +10,19 @@
         [accept] = master.wait_for(Call.ACCEPT)
 
 It decides nothing by itself.  One that runs tasks is `fake_cluster.FakeCluster`.
-All methods are for the test's thread; they return when the thing is done.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable
-from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import grpc.aio
 
 from mesos_py import rpc
-from mesos_py.errors import MesosPyError, NotLeader, Unavailable
-from mesos_py.testing.loop_thread import PATIENCE_S, Log, LoopThread
-from mesos_py.v1.scheduler_pb2 import Call, Calls, Event, Events
+from mesos_py.errors import NotLeader
+from mesos_py.testing.fake_server import FakeServer
+from mesos_py.v1.scheduler_pb2 import Call, Event, Events
 from mesos_py.v1.scheduler_pb2_grpc import (
     SchedulerServiceServicer,
     add_SchedulerServiceServicer_to_server,
@@ -41,18 +38,8 @@ from mesos_py.v1.types_pb2 import (
     TaskStatus,
 )
 
-Context = grpc.aio.ServicerContext[Calls, Events]
 
-
-class _Subscription:
-    """One stream.  Made and used on the fake's loop."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.queue: asyncio.Queue[Events | MesosPyError | None] = asyncio.Queue()
-
-
-class FakeMaster:
+class FakeMaster(FakeServer[Call, Event]):
     """See the module's docstring.
 
     heartbeat_s: the interval told to schedulers; a HEARTBEAT is sent after SUBSCRIBED and
@@ -62,91 +49,21 @@ class FakeMaster:
     def __init__(
         self, *, heartbeat_s: float = 15.0, guaranteed_share: Iterable[Resource] = ()
     ) -> None:
+        super().__init__("fake master")
         self.heartbeat_s = heartbeat_s
         self.guaranteed_share = list(guaranteed_share)
-        # What the next subscriptions get in place of SUBSCRIBED.
-        self.refusal: Event | MesosPyError | None = None
-        # Accept streams and calls, say nothing at all.
-        self.silent = False
-        self._thread: LoopThread | None = None
-        self._server: grpc.aio.Server | None = None
         self._port = 0
-        self._log = Log()
-        self._subscriptions = Log()
-        self._current: _Subscription | None = None
         self._frameworks = 0
 
-    # ---- Life ----------------------------------------------------------------
-
-    def __enter__(self) -> FakeMaster:
-        self._thread = LoopThread("fake master")
-        self._thread.wait(self._start())
+    def __enter__(self) -> Self:
+        self._enter()
         return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        assert self._thread is not None
-        self._thread.wait(self._stop())
-        self._thread.close()
 
     @property
     def address(self) -> str:
         return f"127.0.0.1:{self._port}"
 
-    def stop_server(self) -> None:
-        """Die: every stream ends, new ones are refused by the system."""
-        self._loop.wait(self._stop())
-
-    def start_server(self) -> None:
-        """Come back at the same address."""
-        self._loop.wait(self._start())
-
-    async def _start(self) -> None:
-        server = rpc.new_server()
-        add_SchedulerServiceServicer_to_server(_Service(self), server)
-        self._port = rpc.bind(server, "127.0.0.1", self._port)
-        await server.start()
-        self._server = server
-
-    async def _stop(self) -> None:
-        server, self._server = self._server, None
-        if server is not None:
-            await server.stop(None)
-
-    @property
-    def _loop(self) -> LoopThread:
-        assert self._thread is not None, "use the fake in a `with` block"
-        return self._thread
-
-    # ---- What came -----------------------------------------------------------
-
-    @property
-    def calls(self) -> list[Call]:
-        """All calls so far, SUBSCRIBE included."""
-        return self._log.all()
-
-    def forget_calls(self) -> None:
-        self._log.clear()
-
-    def wait_for(
-        self, kind: Call.Type.ValueType, count: int = 1, timeout_s: float = PATIENCE_S
-    ) -> list[Call]:
-        """The calls of this type, once there are `count`; AssertionError if that is late."""
-        return self._log.wait(lambda call: call.type == kind, count, timeout_s)
-
-    def wait_for_subscription(self, count: int = 1, timeout_s: float = PATIENCE_S) -> None:
-        """Until the `count`-th stream has been answered with SUBSCRIBED."""
-        self._subscriptions.wait(lambda _: True, count, timeout_s)
-
     # ---- What is said --------------------------------------------------------
-
-    def send(self, *events: Event) -> None:
-        """Send events to the present subscription, as one batch."""
-        self._loop.do(lambda: self._put(Events(events=events)))
 
     def offer(self, *offers: Offer) -> None:
         self.send(Event(type=Event.OFFERS, offers=Event.Offers(offers=offers)))
@@ -156,9 +73,7 @@ class FakeMaster:
         self.send(Event(type=Event.RESCIND, rescind=rescind))
 
     def update(self, *statuses: TaskStatus) -> None:
-        self.send(
-            *(Event(type=Event.UPDATE, update=Event.Update(status=status)) for status in statuses)
-        )
+        self.send(*(update_event(status) for status in statuses))
 
     def message(self, agent_id: str, executor_id: str, data: bytes) -> None:
         message = Event.Message(
@@ -178,12 +93,7 @@ class FakeMaster:
 
     def error(self, message: str) -> None:
         """Say ERROR and end the stream: the subscription is over for good."""
-        self.send(Event(type=Event.ERROR, error=Event.Error(message=message)))
-        self._loop.do(lambda: self._put(None))
-
-    def cut(self, error: MesosPyError | None = None) -> None:
-        """End the present stream with `error` (Unavailable)."""
-        self._loop.do(lambda: self._put(error or Unavailable("the fake master cut the stream")))
+        self.end_with(Event(type=Event.ERROR, error=Event.Error(message=message)))
 
     def does_not_lead(self, leader: str | None) -> None:
         """Send the next subscriptions away, to `leader` if that is known."""
@@ -191,23 +101,17 @@ class FakeMaster:
 
     # ---- On the loop ---------------------------------------------------------
 
-    def _put(self, what: Events | MesosPyError | None) -> None:
-        if self._current is None:
-            raise AssertionError("no scheduler is subscribed")
-        self._current.queue.put_nowait(what)
+    def _bind(self, server: grpc.aio.Server) -> None:
+        add_SchedulerServiceServicer_to_server(_Service(self), server)
+        self._port = rpc.bind(server, "127.0.0.1", self._port)
 
-    def on_call(self, call: Call) -> None:
-        """A call has arrived.  For subclasses that decide something; on the fake's loop."""
+    def _batch(self, events: list[Event]) -> Events:
+        return Events(events=events)
 
-    def on_subscribed(self) -> None:
-        """A stream was answered with SUBSCRIBED.  For subclasses; on the fake's loop."""
+    def _end_after(self, call: Call) -> bool:
+        return call.type == Call.TEARDOWN
 
-    def reply(self, *events: Event) -> None:
-        """Like `send`, for subclasses on the fake's loop; nothing if nobody is subscribed."""
-        if self._current is not None:
-            self._current.queue.put_nowait(Events(events=events))
-
-    def _subscribed(self, call: Call) -> Events:
+    def _answer(self, call: Call) -> list[Event]:
         self._frameworks += 1
         framework_id = call.subscribe.framework_info.id.value or f"framework-{self._frameworks}"
         subscribed = Event.Subscribed(
@@ -217,52 +121,10 @@ class FakeMaster:
             guaranteed_share=self.guaranteed_share,
             protocol_version=1,
         )
-        return Events(
-            events=[
-                Event(type=Event.SUBSCRIBED, subscribed=subscribed),
-                Event(type=Event.HEARTBEAT),
-            ]
-        )
-
-    async def serve(
-        self, requests: AsyncIterator[Calls], context: Context
-    ) -> AsyncIterator[Events]:
-        """One stream, to its end."""
-        first = await anext(requests)
-        for call in first.calls:
-            self._log.add(call)
-        if isinstance(self.refusal, MesosPyError):
-            await rpc.abort(context, self.refusal)
-        if self.refusal is not None:
-            yield Events(events=[self.refusal])
-            return
-        number = len(self._subscriptions.all()) + 1
-        current = self._current = _Subscription(number)
-        reader = asyncio.create_task(self._read(requests, current))
-        try:
-            if not self.silent:
-                yield self._subscribed(first.calls[0])
-                self._subscriptions.add(number)
-                self.on_subscribed()
-            while (what := await current.queue.get()) is not None:
-                if isinstance(what, MesosPyError):
-                    await rpc.abort(context, what)
-                yield what
-        finally:
-            if self._current is current:
-                self._current = None
-            reader.cancel()
-            await asyncio.gather(reader, return_exceptions=True)
-
-    async def _read(self, requests: AsyncIterator[Calls], current: _Subscription) -> None:
-        async for batch in requests:
-            for call in batch.calls:
-                self._log.add(call)
-                self.on_call(call)
-                if call.type == Call.TEARDOWN:
-                    current.queue.put_nowait(None)
-        # The scheduler has left.
-        current.queue.put_nowait(None)
+        return [
+            Event(type=Event.SUBSCRIBED, subscribed=subscribed),
+            Event(type=Event.HEARTBEAT),
+        ]
 
 
 class _Service(SchedulerServiceServicer):
@@ -274,4 +136,8 @@ class _Service(SchedulerServiceServicer):
             yield batch
 
 
-__all__ = ["FakeMaster"]
+def update_event(status: TaskStatus) -> Event:
+    return Event(type=Event.UPDATE, update=Event.Update(status=status))
+
+
+__all__ = ["FakeMaster", "update_event"]

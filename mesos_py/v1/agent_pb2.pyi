@@ -388,21 +388,31 @@ class Event(_message.Message):
 
         FRAMEWORK_INFO_FIELD_NUMBER: _builtins.int
         TASKS_FIELD_NUMBER: _builtins.int
+        NEW_EXECUTORS_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def framework_info(self) -> _types_pb2.FrameworkInfo: ...
         @_builtins.property
         def tasks(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.TaskInfo]:
             """In order.  A task with `executor` goes to that custom executor."""
 
+        @_builtins.property
+        def new_executors(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.ExecutorID]:
+            """The custom executors that the master takes to be new, and charges from here
+            on.  If one is not started after all, the agent says EXECUTOR_EXITED.  A task
+            for any other executor is dropped when that does not run (any more): its
+            resources are, or will be, free.
+            """
+
         def __init__(
             self,
             *,
             framework_info: _types_pb2.FrameworkInfo | None = ...,
             tasks: _abc.Iterable[_types_pb2.TaskInfo] | None = ...,
+            new_executors: _abc.Iterable[_types_pb2.ExecutorID] | None = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["framework_info", b"framework_info"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_info", b"framework_info", "tasks", b"tasks"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_info", b"framework_info", "new_executors", b"new_executors", "tasks", b"tasks"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

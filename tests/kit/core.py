@@ -1,11 +1,11 @@
 """The master's core alone: a world of fake streams, with time that stands still.
 
-    world = World()
-    agent = world.agent(cpus=4)
-    framework = world.framework("a")
-    offer = framework.offers()[0]        # allocates when the window has passed
-    framework.launch(offer, world.task("t1", cpus=1))
-    agent.report("t1", TASK_RUNNING)
+world = World()
+agent = world.agent(cpus=4)
+framework = world.framework("a")
+offer = framework.offers()[0]        # allocates when the window has passed
+framework.launch(offer, world.task("t1", cpus=1))
+agent.report("t1", TASK_RUNNING)
 """
 
 from __future__ import annotations
@@ -109,6 +109,8 @@ class World:
             if deadline is None or deadline > until:
                 break
             self.clock.advance(max(0.0, deadline - self.clock.monotonic_s))
+            # The sum may fall short of the deadline by its rounding.
+            self.clock.monotonic_s = max(self.clock.monotonic_s, deadline)
             self.core.tick(self.clock.now())
         else:
             raise AssertionError("the core asks to be woken without end")

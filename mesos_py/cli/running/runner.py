@@ -254,7 +254,7 @@ class Runner:
             if not waiting or not self._client.connected:
                 continue
             findings = await self._relay.explain(self._client.framework_id)
-            text = "; ".join(findings[:2]) or "no offer so far"
+            text = findings[0] if findings else "no offer so far"
             if self._job.waiting and text != self._said:
                 self._said = text
                 which = "" if len(self._job.instances) == 1 else f" for {len(waiting)} more"

@@ -3,6 +3,7 @@ import math
 import pytest
 
 from master.allocator.drf import DrfAllocator
+from master.allocator.filters import MAX_PER_AGENT
 from mesos_py.allocation import AllocatorOptions, Refusal, WeightChanged
 from mesos_py.resources import Resources
 from mesos_py.testing.allocator_harness import AllocatorHarness, winners
@@ -112,6 +113,7 @@ def test_odd_ends_of_refusals_do_no_harm(until_s):
     for grant in list(h.held):
         h.give_back(grant)
     h.allocator.tell(Refusal("f", "*", "a", Resources.parse("cpus:4;mem:4096"), until_s))
+    assert h.allocator.next_wake_s() == (None if math.isnan(until_s) else until_s)
     assert len(h.allocator.allocate(h.cluster, h.now_s)) == (0 if until_s == math.inf else 1)
 
 
@@ -148,3 +150,43 @@ def test_next_wake_is_none_where_nothing_can_end():
     assert h.allocator.next_wake_s() is not None
     h.suppress("f")
     assert h.allocator.next_wake_s() is None
+
+
+def test_one_who_went_quiet_after_it_woke_is_not_looked_at():
+    h = harness()
+    h.agent("a")
+    h.framework("f")
+    h.suppress("f")
+    assert h.cycle() == []
+    h.revive("f")
+    h.suppress("f")
+    assert h.allocator.allocate(None, h.now_s) == []  # type: ignore[arg-type]
+
+
+def test_a_wake_up_of_one_does_not_hide_another_whose_refusal_ends_on_the_same_agent():
+    h = harness()
+    h.agent("a", "cpus:4")
+    h.framework("f")
+    h.framework("g")
+    for seconds in (5, 1000):
+        (grant,) = h.cycle()
+        h.decline(grant, seconds)
+    # f has refused even more until later, and still cannot use it when the first ends.
+    h.allocator.tell(Refusal("f", "*", "a", Resources.of(cpus=4, mem=1), h.now_s + 3))
+    h.allocator.tell(Refusal("f", "*", "a", Resources.of(cpus=5), h.now_s + 4))
+    assert h.cycle() == []
+    h.advance(4)
+    h.revive("g")
+    assert winners(h.cycle()) == [("g", "a")]
+
+
+def test_a_refusal_that_had_to_be_forgotten_blocks_no_more_in_the_very_next_cycle():
+    h = harness()
+    h.agent("a", "cpus:4")
+    h.framework("f")
+    h.decline(h.cycle()[0], seconds=5)
+    assert h.cycle() == []
+    for number in range(MAX_PER_AGENT):
+        other = Resources.of(cpus=1 + number / 100, mem=100 - number)
+        h.allocator.tell(Refusal("f", "*", "a", other, h.now_s + 1000))
+    assert [grant.framework_id for grant in h.allocator.allocate(h.cluster, h.now_s)] == ["f"]

@@ -6,8 +6,14 @@ import pytest
 
 from master.allocator.drf import DrfAllocator
 from mesos_py.allocation import AgentChanged, AllocatorOptions, Freed, Grant, Refusal
+from mesos_py.constraints import Host
 from mesos_py.resources import Resources
-from mesos_py.testing.allocator_harness import AllocatorHarness, only_hosts, winners
+from mesos_py.testing.allocator_harness import (
+    AllocatorHarness,
+    RaisingConstraint,
+    only_hosts,
+    winners,
+)
 
 WINDOW_S = 0.05
 
@@ -15,6 +21,21 @@ WINDOW_S = 0.05
 def harness(**options) -> AllocatorHarness:
     chosen = AllocatorOptions(**options)
     return AllocatorHarness(DrfAllocator(chosen), chosen)
+
+
+class Counting:
+    """A view that counts how often it was asked what is free somewhere."""
+
+    def __init__(self, h: AllocatorHarness) -> None:
+        self.cluster = h.cluster
+        self.looks = 0
+
+    def free(self, agent_id):
+        self.looks += 1
+        return self.cluster.free(agent_id)
+
+    def __getattr__(self, name):
+        return getattr(self.cluster, name)
 
 
 def answered(h: AllocatorHarness, busy: str = "busy") -> Grant | None:
@@ -221,24 +242,12 @@ def test_lost_wake_ups_two_causes_at_once():
 
 
 def test_an_agent_that_everybody_refused_is_not_looked_at_before_something_changes():
-    class Counting:
-        def __init__(self, cluster):
-            self.cluster = cluster
-            self.looks = 0
-
-        def free(self, agent_id):
-            self.looks += 1
-            return self.cluster.free(agent_id)
-
-        def __getattr__(self, name):
-            return getattr(self.cluster, name)
-
     h = harness()
     h.framework("f")
     h.agent("a")
     h.decline(h.cycle()[0], seconds=5)
     assert h.cycle() == []
-    view = Counting(h.cluster)
+    view = Counting(h)
     for _ in range(10):
         h.advance(0.1)
         assert h.allocator.allocate(view, h.now_s) == []
@@ -246,6 +255,35 @@ def test_an_agent_that_everybody_refused_is_not_looked_at_before_something_chang
     h.advance_to_wake()
     assert len(h.allocator.allocate(view, h.now_s)) == 1
     assert view.looks == 1
+
+
+def test_agents_with_nothing_left_are_not_looked_at_for_one_who_wakes():
+    h = harness()
+    h.framework("f", active=False)
+    h.agent("a")
+    h.agent("b")
+    assert h.cycle() == []
+    h.change_framework("f", active=True)
+    assert len(h.cycle()) == 2
+    h.framework("g")
+    view = Counting(h)
+    assert h.allocator.allocate(view, h.now_s) == []
+    assert view.looks == 0
+
+
+def test_a_record_that_raises_is_looked_at_once_per_cycle():
+    class Counted(RaisingConstraint):
+        def allows(self, host):
+            looks.append(host)
+            return super().allows(host)
+
+    looks: list[Host] = []
+    h = harness()
+    h.framework("bad", constraints={"*": Counted(())})
+    for number in range(10):
+        h.agent(f"a{number}")
+    assert h.cycle() == []
+    assert len(looks) == 1
 
 
 def test_suppressed_and_inactive_frameworks_cost_nothing():

@@ -154,7 +154,8 @@ def test_no_tasks_is_said_on_stderr(master, cli):
 
 def test_ended_tasks_are_hinted_at(master, cli):
     master.tasks.append(fake.task("f0", state=TASK_FINISHED))
-    assert cli("tasks").err == "no such tasks (1 others; --all lists ended ones too)\n"
+    assert cli("tasks").err == "no live tasks (--all lists those that have ended)\n"
+    assert cli("tasks", "--state", "FAILED").err == "no such tasks\n"
 
 
 # --- the others ---------------------------------------------------------------

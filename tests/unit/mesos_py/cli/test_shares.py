@@ -3,11 +3,15 @@
 import pytest
 
 from mesos_py import ranges as rng
-from mesos_py.cli.shares import Machine, divided, this_machine, with_own_ports
+from mesos_py.cli.shares import Machine, shares, this_machine, with_own_ports
 from mesos_py.errors import InvalidValue
 from mesos_py.resources import Resources
 
 MACHINE = Machine(cpus=8, mem_mb=9000, disk_mb=30_000)
+
+
+def divided(machine: Machine, agents: int, text: str = "") -> list[Resources]:
+    return [Resources.parse(part) for part in shares(machine, agents, text)]
 
 
 @pytest.mark.parametrize("agents", [1, 2, 3, 100])
@@ -56,6 +60,23 @@ def test_scattered_ports_are_divided_too():
 def test_fewer_ports_than_agents_is_an_error():
     with pytest.raises(InvalidValue, match="agents: 3"):
         with_own_ports(Resources.parse("cpus:1;ports:[1-2]"), 3)
+
+
+def test_what_is_not_named_is_still_divided():
+    part = divided(MACHINE, 3, "cpus:9;gpus:1")[0]
+    assert str(part) == "mem:3000;disk:10000;cpus:9;gpus:1;ports:[20000-20999]"
+
+
+def test_an_amount_of_zero_is_none_of_it():
+    assert (
+        shares(MACHINE, 2, " disk:0; ports:[] ;cpus:1") == ["mem:4500;cpus:1;disk:0;ports:[]"] * 2
+    )
+
+
+@pytest.mark.parametrize("text", ["cpus", "cpus:-1", "cpus:1;cpus:2", "ports:[9-1]", "cpus:x"])
+def test_a_text_that_cannot_be_is_refused_here(text):
+    with pytest.raises(InvalidValue):
+        shares(MACHINE, 2, text)
 
 
 def test_no_agents_get_nothing():

@@ -1,0 +1,1 @@
+"""The agent: offers what its machine has and runs tasks there."""

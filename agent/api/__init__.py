@@ -1,0 +1,1 @@
+"""The agent's shell: link to the master, services for executors."""

@@ -1,0 +1,211 @@
+"""The service that custom executors connect back to, over a Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import grpc
+import grpc.aio
+
+from agent.core.effects import ExecutorKey
+from mesos_py import logs, rpc
+from mesos_py.errors import MesosPyError
+from mesos_py.outbox import Outbox
+from mesos_py.v1 import executor_pb2
+from mesos_py.v1 import types_pb2 as pb
+from mesos_py.v1.executor_pb2_grpc import (
+    ExecutorServiceServicer,
+    add_ExecutorServiceServicer_to_server,
+)
+
+log = logs.get("agent.executors")
+
+# sun_path of sockaddr_un, its final zero included.
+MAX_SOCKET_PATH: Final = 108
+SOCKET_NAME: Final = "executors.sock"
+
+Call = executor_pb2.Call
+Event = executor_pb2.Event
+Context = grpc.aio.ServicerContext[executor_pb2.Calls, executor_pb2.Events]
+
+
+class ExecutorEvents(Protocol):
+    """Who hears what executors say.  Called on the event loop."""
+
+    def executor_subscribed(self, key: ExecutorKey, call: Call.Subscribe) -> str | None:
+        """Returns why it is refused; None: SUBSCRIBED is on its way."""
+        ...
+
+    def executor_update(self, key: ExecutorKey, status: pb.TaskStatus) -> str | None: ...
+
+    def executor_message(self, key: ExecutorKey, data: bytes) -> None: ...
+
+    def executor_disconnected(self, key: ExecutorKey) -> None: ...
+
+    def executors_told(self) -> None:
+        """That was all for now: act on it."""
+        ...
+
+
+class ExecutorService(ExecutorServiceServicer):
+    """The streams of executors, by (framework id, executor id)."""
+
+    def __init__(self, events: ExecutorEvents) -> None:
+        self._events = events
+        self._streams: dict[ExecutorKey, Outbox[Event]] = {}
+
+    def send(self, key: ExecutorKey, event: Event) -> None:
+        stream = self._streams.get(key)
+        if stream is not None:
+            payload = len(event.message.data) if event.type == Event.MESSAGE else 0
+            stream.put(event, 512 + payload)
+
+    def close_stream(self, key: ExecutorKey, reason: str) -> None:
+        """End the executor's stream once what was sent before is out."""
+        stream = self._streams.get(key)
+        if stream is not None:
+            stream.close(reason)
+
+    async def Subscribe(  # type: ignore[override]  # the aio form of a handler
+        self, _requests: AsyncIterator[executor_pb2.Calls], context: Context
+    ) -> None:
+        first = await context.read()
+        if _is_end(first) or not first.calls:
+            return
+        subscribe, *more = first.calls
+        key = (subscribe.framework_id.value, subscribe.executor_id.value)
+        stream = _new_stream()
+        refusal = self._opened(key, subscribe, stream)
+        if refusal is not None:
+            log.warning("executor refused", framework=key[0], executor=key[1], reason=refusal)
+            error = Event(type=Event.ERROR, error=Event.Error(message=refusal))
+            await context.write(executor_pb2.Events(events=[error]))
+            return
+        log.info("executor subscribed", framework=key[0], executor=key[1])
+        self._take(key, more, stream)
+        reading = asyncio.create_task(self._read(key, context, stream))
+        try:
+            async for batch in stream.batches():
+                await context.write(executor_pb2.Events(events=batch))
+        except MesosPyError as error:
+            log.warning("executor cut off", framework=key[0], executor=key[1], error=error)
+        finally:
+            reading.cancel()
+            # One that connected again has taken its place already.
+            if self._streams.get(key) is stream:
+                del self._streams[key]
+                self._events.executor_disconnected(key)
+                self._events.executors_told()
+
+    def _opened(self, key: ExecutorKey, call: Call, stream: Outbox[Event]) -> str | None:
+        """Take the stream in and answer it; returns why it is refused."""
+        if call.type != Call.SUBSCRIBE:
+            return "the first call of a stream must be SUBSCRIBE"
+        try:
+            rpc.negotiate(call.subscribe.protocol_version)
+        except MesosPyError as error:
+            return error.message
+        before = self._streams.get(key)
+        self._streams[key] = stream
+        refusal = self._events.executor_subscribed(key, call.subscribe)
+        if refusal is not None:
+            if before is None:
+                del self._streams[key]
+            else:
+                self._streams[key] = before
+            return refusal
+        if before is not None:
+            before.close("the executor has connected again", drain=False)
+        self._events.executors_told()
+        return None
+
+    async def _read(self, key: ExecutorKey, context: Context, stream: Outbox[Event]) -> None:
+        try:
+            while not _is_end(calls := await context.read()):
+                self._take(key, calls.calls, stream)
+        finally:
+            stream.close("the executor has ended its stream")
+
+    def _take(self, key: ExecutorKey, calls: Any, stream: Outbox[Event]) -> None:
+        for call in calls:
+            if stream.closed is not None:
+                break
+            refusal = self._taken(key, call)
+            if refusal is not None:
+                log.warning("call refused", framework=key[0], executor=key[1], reason=refusal)
+                stream.put(Event(type=Event.ERROR, error=Event.Error(message=refusal)))
+                stream.close(refusal)
+        self._events.executors_told()
+
+    def _taken(self, key: ExecutorKey, call: Call) -> str | None:
+        if (call.framework_id.value, call.executor_id.value) != key:
+            return f"a call in the name of executor {call.executor_id.value!r}"
+        if call.type == Call.UPDATE:
+            return self._events.executor_update(key, call.update.status)
+        if call.type == Call.MESSAGE:
+            self._events.executor_message(key, call.message.data)
+        elif call.type != Call.HEARTBEAT:
+            return f"call {call.type} is not known here"
+        return None
+
+
+def _new_stream() -> Outbox[Event]:
+    """For the handler that runs now: it is ended if its executor reads too slowly."""
+    handler = asyncio.current_task()
+
+    def cut_off(_reason: str) -> None:
+        if handler is not None:
+            handler.cancel()
+
+    return Outbox(on_overflow=cut_off)
+
+
+def _is_end(message: object) -> bool:
+    return message is grpc.aio.EOF
+
+
+class ExecutorServer:
+    """The gRPC server on its Unix socket, whose path is short enough for the kernel."""
+
+    def __init__(self, work_dir: Path) -> None:
+        self._work_dir = work_dir
+        self._server: grpc.aio.Server | None = None
+        self._elsewhere: tempfile.TemporaryDirectory[str] | None = None
+        self.path = self._choose_path()
+
+    @property
+    def endpoint(self) -> str:
+        """What executors find in MESOS_AGENT_ENDPOINT."""
+        return f"unix:{self.path}"
+
+    def _choose_path(self) -> Path:
+        path = self._work_dir / SOCKET_NAME
+        if len(bytes(path)) < MAX_SOCKET_PATH:
+            return path
+        self._elsewhere = tempfile.TemporaryDirectory(prefix="mesos-py-agent-")
+        # Executors of other users must get at the socket, and at nothing else there.
+        Path(self._elsewhere.name).chmod(0o711)
+        return Path(self._elsewhere.name) / SOCKET_NAME
+
+    async def start(self, service: ExecutorService) -> None:
+        # Left by an agent that was killed; the lock says that it is not another's.
+        self.path.unlink(missing_ok=True)
+        self._server = rpc.new_server()
+        add_ExecutorServiceServicer_to_server(service, self._server)
+        self._server.add_insecure_port(f"unix:{self.path}")
+        await self._server.start()
+        # Executors run as the users of their tasks.
+        self.path.chmod(0o666)
+
+    async def close(self) -> None:
+        if self._server is not None:
+            await self._server.stop(0.2)
+        with contextlib.suppress(OSError):
+            self.path.unlink(missing_ok=True)
+        if self._elsewhere is not None:
+            self._elsewhere.cleanup()

@@ -1,0 +1,233 @@
+"""The shell around the core: hands it what is heard, with the time, and carries out
+what it decides.  All of it on one event loop; nothing here waits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from agent.api.executor_service import ExecutorService
+from agent.api.files import FileService
+from agent.api.master_link import MasterLink
+from agent.containers.launcher import Launcher
+from agent.core.agent import AgentCore
+from agent.core.effects import (
+    CloseExecutor,
+    Drop,
+    Effect,
+    ExecutorKey,
+    KillContainer,
+    LaunchContainer,
+    SendExecutor,
+    SendMaster,
+    Stop,
+    TaskEnded,
+    UpdateContainer,
+)
+from agent.core.records import Exit
+from agent.isolation.base import Limitation
+from mesos_py import logs
+from mesos_py.clock import Clock, Now
+from mesos_py.metrics import Metrics
+from mesos_py.rpc import PROTOCOL_VERSION
+from mesos_py.v1 import agent_pb2, executor_pb2
+from mesos_py.v1 import types_pb2 as pb
+from mesos_py.version import VERSION
+
+T = TypeVar("T")
+log = logs.get("agent")
+
+_INTERNAL: Final = "internal error; see the agent's log"
+
+
+class ShellEvents(Protocol):
+    """The daemon, as the shell sees it."""
+
+    def registered(self, agent_id: str) -> None:
+        """A master has taken this agent, for the first time or again."""
+        ...
+
+    def must_end(self, reason: str, wanted: bool) -> None:
+        """Nothing runs any more (`wanted`), or the agent may not go on."""
+        ...
+
+
+class Shell:
+    """Implements what link, launcher and services tell (LinkEvents and so on)."""
+
+    def __init__(
+        self, core: AgentCore, clock: Clock, metrics: Metrics, events: ShellEvents
+    ) -> None:
+        self.core = core
+        self._clock = clock
+        self._events = events
+        self._metrics = metrics
+        self._timer: asyncio.TimerHandle | None = None
+        self._settled: asyncio.Event | None = None
+        self._do: dict[type[Any], Callable[[Any], object]] = {}
+
+    def wire(
+        self,
+        link: MasterLink,
+        launcher: Launcher,
+        executors: ExecutorService,
+        files: FileService,
+    ) -> None:
+        """Say who carries out what; before anything is heard."""
+        self._launcher = launcher
+        self._do = {
+            SendMaster: lambda effect: link.send(effect.call),
+            SendExecutor: lambda effect: executors.send(effect.key, effect.event),
+            CloseExecutor: lambda effect: executors.close_stream(effect.key, effect.reason),
+            LaunchContainer: lambda effect: launcher.launch(effect.spec),
+            KillContainer: lambda effect: launcher.kill(effect.container_id, effect.signal),
+            UpdateContainer: lambda effect: launcher.update(effect.container_id, effect.resources),
+            TaskEnded: lambda effect: files.task_ended(effect.key),
+            Drop: self._dropped,
+            Stop: lambda effect: self._events.must_end(effect.reason, effect.wanted),
+        }
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    # ---- Stopping -----------------------------------------------------------------
+
+    def stop(self, *, at_once: bool) -> None:
+        now = self._clock.now()
+        if at_once:
+            self.core.on_stop_at_once(now)
+            if self._settled is not None:
+                self._settled.set()
+        else:
+            self.core.on_stop(now)
+        self._act()
+
+    async def all_acknowledged(self, within_s: float) -> bool:
+        """Wait until no update is on its way any more, if there is a master to take them."""
+        if not self.core.state.registered:
+            return False
+        self._settled = asyncio.Event()
+        self._act()
+        try:
+            async with asyncio.timeout(within_s):
+                await self._settled.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    # ---- What the master says (LinkEvents) ----------------------------------------
+
+    def register_call(self) -> agent_pb2.Call:
+        return self.core.register_call(VERSION, PROTOCOL_VERSION)
+
+    def master_said(self, events: Sequence[agent_pb2.Event]) -> None:
+        now = self._clock.now()
+        for event in events:
+            self._guarded("event of the master", self.core.on_master_event, event, now)
+            if event.type == agent_pb2.Event.REGISTERED:
+                self._events.registered(self.core.state.agent_id)
+        self._act()
+
+    def link_lost(self) -> None:
+        self.core.on_disconnected()
+        self._act()
+
+    def refused_for_good(self, reason: str) -> None:
+        self._events.must_end(f"the master refused this agent for good: {reason}", False)
+
+    # ---- What executors say (ExecutorEvents) --------------------------------------
+
+    def executor_subscribed(
+        self, key: ExecutorKey, call: executor_pb2.Call.Subscribe
+    ) -> str | None:
+        return self._guarded(
+            "executor's subscription", self.core.on_executor_subscribed, key, call, self._now()
+        )
+
+    def executor_update(self, key: ExecutorKey, status: pb.TaskStatus) -> str | None:
+        return self._guarded(
+            "executor's update", self.core.on_executor_update, key, status, self._now()
+        )
+
+    def executor_message(self, key: ExecutorKey, data: bytes) -> None:
+        self.core.on_executor_message(key, data)
+
+    def executor_disconnected(self, key: ExecutorKey) -> None:
+        self.core.on_executor_disconnected(key, self._now())
+
+    def executors_told(self) -> None:
+        self._act()
+
+    # ---- What is heard of containers (ContainerEvents) ----------------------------
+
+    def container_started(self, container_id: str, pid: int) -> None:
+        self._guarded("start", self.core.on_container_started, container_id, pid, self._now())
+
+    def container_failed(self, container_id: str, message: str) -> None:
+        self._guarded("failure", self.core.on_container_failed, container_id, message, self._now())
+
+    def container_ended(self, container_id: str, exit: Exit) -> None:
+        self._guarded("end", self.core.on_container_ended, container_id, exit, self._now())
+
+    def container_limited(self, container_id: str, limitation: Limitation) -> None:
+        exceeded = pb.TaskResourceLimitation(resources=limitation.resources.to_proto())
+        self.core.on_container_limited(
+            container_id, limitation.reason, limitation.message, exceeded, self._now()
+        )
+
+    def containers_told(self) -> None:
+        self._act()
+
+    # ---- Carrying out -------------------------------------------------------------
+
+    def _now(self) -> Now:
+        return self._clock.now()
+
+    def _act(self) -> None:
+        """Carry out all that the core has decided, and see to its next deadline."""
+        while effects := self.core.take_effects():
+            for effect in effects:
+                self._carry_out(effect)
+        self._launcher.flush()
+        self._arm()
+        if self._settled is not None and not self.core.unacknowledged:
+            self._settled.set()
+
+    def _carry_out(self, effect: Effect) -> None:
+        try:
+            self._do[type(effect)](effect)
+        except Exception as error:
+            # One effect that goes wrong must not keep the others from happening.
+            log.exception("effect failed", effect=type(effect).__name__, error=error)
+            self._metrics.drop("effect failed")
+
+    def _guarded(self, what: str, method: Callable[..., T], *arguments: object) -> T | str:
+        try:
+            return method(*arguments)
+        except Exception as error:
+            log.exception("input failed", what=what, error=error)
+            self._metrics.drop("input failed")
+            return _INTERNAL
+
+    def _dropped(self, drop: Drop) -> None:
+        self._metrics.drop(drop.reason)
+        log.warning("ignored", reason=drop.reason, **drop.fields)
+
+    def _arm(self) -> None:
+        at_s = self.core.next_deadline_s()
+        if self._timer is not None:
+            if at_s == self._timer.when():
+                return
+            self._timer.cancel()
+            self._timer = None
+        if at_s is not None:
+            # The loop's clock is the monotonic one that the core is told.
+            self._timer = asyncio.get_running_loop().call_at(at_s, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        self.core.on_time(self._now())
+        self._act()

@@ -1,0 +1,294 @@
+"""The agent daemon: flags, wiring, start and end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import random
+import signal
+import socket
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import grpc.aio
+
+from agent.api.executor_service import ExecutorServer, ExecutorService
+from agent.api.files import FileService
+from agent.api.master_link import MasterLink
+from agent.api.shell import Shell
+from agent.containers.isolating import Isolating
+from agent.containers.launcher import Launcher
+from agent.core.agent import AgentCore
+from agent.core.state import Settings
+from agent.isolation import base as isolation
+from agent.resources import offered, parse_attributes
+from mesos_py import config, logs, rpc
+from mesos_py.clock import SystemClock
+from mesos_py.config import at_least, between, flag
+from mesos_py.election import Backoff, Detector, parse_master
+from mesos_py.errors import InternalError, InvalidValue, MesosPyError, Refused
+from mesos_py.files import DirectoryLock, write_atomically
+from mesos_py.metrics import Metrics
+from mesos_py.resources import Resources
+from mesos_py.v1 import agent_pb2, agent_pb2_grpc
+from mesos_py.v1 import types_pb2 as pb
+from mesos_py.version import VERSION
+
+log = logs.get("agent")
+
+ENV_PREFIX: Final = "MESOS_PY_AGENT_"
+# At the end: how long to wait for the last updates to be acknowledged, and for the
+# master to hear that this agent leaves.
+LAST_ACKS_S: Final = 2.0
+LAST_WORDS_S: Final = 3.0
+
+
+@dataclass(frozen=True)
+class AgentFlags:
+    """What `mesos-py agent` can be told."""
+
+    master: str = flag(
+        config.REQUIRED,
+        kind=config.text,
+        check=config.not_empty,
+        help="Where the master is: HOST:PORT, or several, separated by commas",
+    )
+    work_dir: Path = flag(
+        config.REQUIRED,
+        kind=config.path,
+        help="Directory of this agent, which no second one may use; sandboxes are in it",
+    )
+    ip: str = flag(
+        "127.0.0.1",
+        kind=config.text,
+        check=config.not_empty,
+        help="Address to listen on; the master must be able to reach it",
+    )
+    port: int = flag(5051, kind=config.port_number, help="Port to listen on; 0 picks one")
+    hostname: str | None = flag(
+        None, kind=config.text, help="Name that others are shown (default: this machine's)"
+    )
+    port_file: Path | None = flag(
+        None, kind=config.path, help="File that gets the port in it once the agent is registered"
+    )
+    resources: str = flag(
+        "",
+        kind=config.text,
+        help="What to offer, as cpus:4;mem:1024;ports:[31000-31099]; the rest is detected",
+    )
+    attributes: str = flag(
+        "", kind=config.text, help="What else to tell frameworks, as rack:r1;zones:{a,b}"
+    )
+    isolation: tuple[str, ...] = flag(
+        ("posix",), kind=config.text_list, help="Isolators that keep tasks to what they were given"
+    )
+    executor_registration_timeout_s: float = flag(
+        60.0,
+        kind=config.duration_s,
+        check=at_least(0.01),
+        help="A custom executor that has not connected by then is killed",
+    )
+    executor_shutdown_grace_period_s: float = flag(
+        5.0,
+        kind=config.duration_s,
+        check=at_least(0),
+        help="Time from telling tasks and executors to end to killing them",
+    )
+    registration_backoff_s: float = flag(
+        1.0,
+        kind=config.duration_s,
+        check=between(0.01, 3600),
+        help="First pause between two attempts to register; it doubles",
+    )
+    max_completed_executors: int = flag(
+        1000,
+        kind=config.integer,
+        check=at_least(0),
+        help="How many ended tasks to remember; their sandboxes stay anyhow",
+    )
+    log_level: str = flag("info", kind=config.choice(*logs.LEVELS), help="What to log")
+    log_format: str = flag("text", kind=config.choice(*logs.FORMATS), help="How to log")
+
+
+class RandomIds:
+    """Ids that no other agent makes."""
+
+    def container_id(self) -> str:
+        return str(uuid.uuid4())
+
+    def uuid(self) -> bytes:
+        return uuid.uuid4().bytes
+
+
+class AgentDaemon:
+    """One agent, from start to stop.  Made on the event loop that it runs on."""
+
+    def __init__(self, flags: AgentFlags) -> None:
+        self.flags = flags
+        self.work_dir = flags.work_dir.absolute()
+        self.port = 0
+        # Done when nothing runs any more; with an error when that was nobody's wish.
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._failure: MesosPyError | None = None
+        self._asked = 0
+        self._agent_id = ""
+        self._resources = Resources()
+        self._clean_up = contextlib.AsyncExitStack()
+        self._shell: Shell | None = None
+        self._link: MasterLink | None = None
+        self._launcher: Launcher | None = None
+
+    async def start(self) -> None:
+        """Lock, bind, wire, and begin to look for the master.
+
+        Raises Conflict, PortInUse and InvalidValue, having left nothing behind.
+        """
+        flags = self.flags
+        try:
+            ipaddress.ip_address(flags.ip)
+        except ValueError:
+            raise InvalidValue("ip", flags.ip, "is no IP address") from None
+        attributes = parse_attributes(flags.attributes)
+        isolation.resolve(flags.isolation)
+        detector = parse_master(flags.master)
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(detector.close)
+            stack.callback(DirectoryLock(self.work_dir).release)
+            self._resources = offered(flags.resources, self.work_dir)
+            server = rpc.new_server()
+            stack.push_async_callback(server.stop, 0.2)
+            self.port = rpc.bind(server, flags.ip, flags.port)
+            info = pb.AgentInfo(
+                hostname=flags.hostname or socket.gethostname(),
+                ip=flags.ip,
+                port=self.port,
+                resources=self._resources.to_proto(),
+                attributes=attributes,
+            )
+            await self._wire(stack, server, detector, info)
+            self._clean_up = stack.pop_all()
+        log.info("agent up", ip=flags.ip, port=self.port, offers=self._resources, version=VERSION)
+
+    async def _wire(
+        self,
+        stack: contextlib.AsyncExitStack,
+        server: grpc.aio.Server,
+        detector: Detector,
+        info: pb.AgentInfo,
+    ) -> None:
+        flags = self.flags
+        executor_server = ExecutorServer(self.work_dir)
+        stack.push_async_callback(executor_server.close)
+        settings = Settings(
+            work_dir=str(self.work_dir),
+            executor_endpoint=executor_server.endpoint,
+            executor_registration_timeout_s=flags.executor_registration_timeout_s,
+            executor_shutdown_grace_s=flags.executor_shutdown_grace_period_s,
+            max_completed_tasks=flags.max_completed_executors,
+        )
+        core = AgentCore(settings, info, RandomIds())
+        shell = self._shell = Shell(core, SystemClock(), Metrics(prefix="mesos_py_agent_"), self)
+        stack.callback(shell.close)
+        files = FileService(str(self.work_dir), lambda: self._agent_id, core.find_task)
+        executors = ExecutorService(shell)
+        launcher = self._launcher = Launcher(str(self.work_dir), shell)
+        backoff = Backoff(
+            flags.registration_backoff_s,
+            max(flags.registration_backoff_s, rpc.LINK_TIMEOUTS.backoff_cap_s),
+            random.random,
+        )
+        link = self._link = MasterLink(detector, shell, backoff)
+        shell.wire(link, launcher, executors, files)
+        await launcher.start()
+        stack.push_async_callback(launcher.close)
+        await executor_server.start(executors)
+        agent_pb2_grpc.add_AgentFilesServicer_to_server(files, server)
+        await server.start()
+        linking = asyncio.create_task(link.run())
+        linking.add_done_callback(self._link_ended)
+        stack.push_async_callback(_cancelled, linking)
+
+    # ---- What the shell tells (ShellEvents) -----------------------------------------
+
+    def registered(self, agent_id: str) -> None:
+        if self._agent_id or not agent_id:
+            return
+        self._agent_id = agent_id
+        facts = isolation.AgentFacts(agent_id, str(self.work_dir), self._resources)
+        assert self._launcher is not None
+        try:
+            made = [factory(facts) for factory in isolation.resolve(self.flags.isolation)]
+            self._launcher.isolating = Isolating(made)
+            if self.flags.port_file is not None:
+                write_atomically(self.flags.port_file, f"{self.port}\n")
+        except MesosPyError as error:
+            self._fail(error)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            self._fail(InvalidValue("port-file", str(self.flags.port_file), reason))
+
+    def must_end(self, reason: str, wanted: bool) -> None:
+        if not wanted:
+            self._fail(Refused(reason))
+        elif not self.ended.done():
+            self.ended.set_result(None)
+
+    def _link_ended(self, linking: asyncio.Task[None]) -> None:
+        if not linking.cancelled() and (error := linking.exception()) is not None:
+            log.error("link to the master broke", error=error)
+            self._fail(InternalError(f"link to the master: {type(error).__name__}: {error}"))
+
+    def _fail(self, error: MesosPyError) -> None:
+        """The agent cannot go on: its tasks end, and then it does, with `error`."""
+        if self._failure is None:
+            log.error("agent must end", error=error)
+            self._failure = error
+            self.stop()
+
+    # ---- The end ----------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End all tasks with their grace, then the agent; asked twice: at once."""
+        self._asked += 1
+        if self._shell is None:
+            if not self.ended.done():
+                self.ended.set_result(None)
+            return
+        log.info("agent stopping", at_once=self._asked > 1)
+        self._shell.stop(at_once=self._asked > 1)
+
+    async def close(self) -> None:
+        """Tell the master, and leave nothing running.  Raises what made the agent end."""
+        if self._shell is not None and self._link is not None and self._asked == 1:
+            await self._shell.all_acknowledged(LAST_ACKS_S)
+            leaving = agent_pb2.Call.Unregister(message="the agent was stopped")
+            last = agent_pb2.Call(type=agent_pb2.Call.UNREGISTER, unregister=leaving)
+            await self._link.finish(last, LAST_WORDS_S)
+        if self.flags.port_file is not None and self._agent_id:
+            self.flags.port_file.unlink(missing_ok=True)
+        await self._clean_up.aclose()
+        if self._failure is not None:
+            raise self._failure
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+
+
+async def serve(flags: AgentFlags) -> None:
+    """Run an agent until SIGTERM or SIGINT, or until it may not go on (MesosPyError)."""
+    daemon = AgentDaemon(flags)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, daemon.stop)
+    try:
+        await daemon.start()
+        await daemon.ended
+    finally:
+        await daemon.close()
+    log.info("agent ended", pid=os.getpid())

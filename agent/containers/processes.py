@@ -1,0 +1,241 @@
+"""The processes of containers: who belongs to which, and when all of one are gone.
+
+Each container's first process leads a session and group of its own.  What it leaves
+behind when it ends comes to us, since we are their subreaper: the children that the
+kernel lists for us, other than first processes, are exactly the heads of what is
+left.  So a container is empty when none of them is its own, without looking through
+all processes of the machine.
+
+The warden imports this module: it must stay small (no mesos_py, no grpc).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+# By this variable a process is known that has left its container's session.
+MARKER: Final = b"MESOS_CONTAINER_ID="
+_PR_SET_CHILD_SUBREAPER: Final = 36
+
+
+def become_subreaper() -> None:
+    """From now on orphans among our descendants become our children.  Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"prctl(PR_SET_CHILD_SUBREAPER): {os.strerror(number)}")
+
+
+class Gone(NamedTuple):
+    """A container whose processes are gone; `status` None: somebody else reaped it."""
+
+    container_id: str
+    status: int | None
+
+
+class _Group:
+    """The processes of one container."""
+
+    __slots__ = ("container_id", "has_ended", "orphans", "pid", "spared", "status")
+
+    def __init__(self, container_id: str, pid: int) -> None:
+        self.container_id = container_id
+        self.pid = pid
+        self.has_ended = False
+        self.status: int | None = None
+        # What came to us from it, and is not reaped.
+        self.orphans: set[int] = set()
+        # It was sent TERM: what is left has time until KILL comes.
+        self.spared = False
+
+
+class Processes:
+    """All containers' processes.  `reap` after each SIGCHLD; single-threaded."""
+
+    def __init__(self, *, shared: bool = False) -> None:
+        """`shared`: this process has other children too, which are left alone."""
+        self._shared = shared
+        self._groups: dict[str, _Group] = {}
+        # First processes and known orphans that are not reaped.
+        self._owner: dict[int, _Group] = {}
+        # Groups whose first process has ended.
+        self._leaving: dict[str, _Group] = {}
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __contains__(self, container_id: str) -> bool:
+        return container_id in self._groups
+
+    def add(self, container_id: str, pid: int) -> None:
+        """`pid` is a child of ours that leads its session: a container's first process."""
+        group = _Group(container_id, pid)
+        self._groups[container_id] = group
+        self._owner[pid] = group
+
+    def signal(self, container_id: str, number: int) -> None:
+        """Send TERM or KILL to all processes of a container; nothing if it is unknown."""
+        group = self._groups.get(container_id)
+        if group is None:
+            return
+        group.spared = number != signal.SIGKILL
+        if not group.has_ended:
+            # Not reaped by us: no other group can have the number.
+            _kill_group(group.pid, number)
+        else:
+            self._signal_orphans(group, number)
+
+    def reap(self) -> list[Gone]:
+        """Collect what has ended; return the containers that are empty now."""
+        for pid, status in self._wait():
+            group = self._owner.pop(pid, None)
+            if group is None:
+                continue
+            if pid == group.pid:
+                group.has_ended, group.status = True, status
+                self._leaving[group.container_id] = group
+            else:
+                group.orphans.discard(pid)
+        if not self._leaving:
+            return []
+        self._adopt()
+        ended: list[Gone] = []
+        for group in list(self._leaving.values()):
+            if group.orphans:
+                if not group.spared:
+                    self._signal_orphans(group, signal.SIGKILL)
+            else:
+                del self._leaving[group.container_id]
+                del self._groups[group.container_id]
+                ended.append(Gone(group.container_id, group.status))
+        return ended
+
+    def kill_all(self) -> None:
+        """Kill every descendant and wait until all are gone."""
+        for group in self._groups.values():
+            if not group.has_ended:
+                _kill_group(group.pid, signal.SIGKILL)
+        while True:
+            # Whatever comes to us while others die is next.
+            for pid in children():
+                _kill(pid, signal.SIGKILL)
+            try:
+                os.waitpid(-1, 0)
+            except ChildProcessError:
+                return
+
+    def _wait(self) -> Iterator[tuple[int, int | None]]:
+        if self._shared:
+            for pid in list(self._owner):
+                try:
+                    found, status = os.waitpid(pid, os.WNOHANG)
+                except ChildProcessError:
+                    yield pid, None
+                else:
+                    if found:
+                        yield pid, status
+            return
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            yield pid, status
+
+    def _adopt(self) -> None:
+        """Find out whose the children are that are no first processes."""
+        unknown = [pid for pid in children() if pid not in self._owner]
+        if not unknown:
+            return
+        by_session = {group.pid: group for group in self._groups.values()}
+        for pid in unknown:
+            try:
+                group = by_session.get(os.getsid(pid))
+            except ProcessLookupError:
+                continue
+            if group is None:
+                group = self._groups.get(marked_container(pid))
+            if group is not None:
+                self._owner[pid] = group
+                group.orphans.add(pid)
+
+    def _signal_orphans(self, group: _Group, number: int) -> None:
+        # Orphans are our children and not reaped: their numbers, and with them
+        # that of a group in which one of them is, cannot belong to others.
+        for pid in group.orphans:
+            with contextlib.suppress(ProcessLookupError):
+                if os.getpgid(pid) == group.pid:
+                    _kill_group(group.pid, number)
+                    break
+        for pid in group.orphans:
+            _kill(pid, number)
+
+
+def _kill(pid: int, number: int) -> None:
+    # Not permitted: it has other rights than we do, and stays in our account.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _kill_group(pgid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pgid, number)
+
+
+def children() -> list[int]:
+    """Our children, those that have ended and are not reaped included."""
+    found: list[int] = []
+    with os.scandir("/proc/self/task") as threads:
+        for thread in threads:
+            try:
+                found.extend(map(int, _read(f"{thread.path}/children").split()))
+            except FileNotFoundError:
+                if thread.name == str(os.getpid()):
+                    return _children_by_search()  # a kernel without CONFIG_PROC_CHILDREN
+    return found
+
+
+def _children_by_search() -> list[int]:
+    me = os.getpid()
+    with os.scandir("/proc") as entries:
+        return [int(each.name) for each in entries if _parent(each.name) == me]
+
+
+def _parent(pid: str) -> int | None:
+    if not pid.isdigit():
+        return None
+    try:
+        # The name in parentheses may hold anything, parentheses too.
+        return int(_read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def marked_container(pid: int | str) -> str:
+    """The container in whose environment a process was started, "" if none."""
+    try:
+        variables = _read(f"/proc/{pid}/environ").split(b"\0")
+    except OSError:
+        return ""
+    for variable in variables:
+        if variable.startswith(MARKER):
+            return variable.removeprefix(MARKER).decode("utf-8", "replace")
+    return ""
+
+
+def _read(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        pieces = []
+        while piece := os.read(fd, 65536):
+            pieces.append(piece)
+        return b"".join(pieces)
+    finally:
+        os.close(fd)

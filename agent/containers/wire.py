@@ -1,0 +1,56 @@
+"""How the agent and its warden talk: JSON lists, each with its length before it.
+
+To the warden::
+
+    ["start", {...}]              see StartRequest in spawn.py
+    ["signal", id, number]        TERM or KILL for all processes of the container
+
+From the warden::
+
+    ["started", id, pid]
+    ["failed", id, text]          why nothing was started
+    ["ended", id, status]         the wait status; nothing of the container runs any more
+
+The warden imports this module: it must stay small (no mesos_py, no grpc).
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable
+from typing import Any, Final
+
+_LENGTH: Final = struct.Struct(">I")
+# Far above any batch; a length beyond it means that the stream is not ours.
+MAX_FRAME: Final = 256 * 1024 * 1024
+
+
+def pack(messages: Iterable[list[Any]]) -> bytes:
+    """One frame with `messages` in order."""
+    body = json.dumps(list(messages), separators=(",", ":")).encode()
+    return _LENGTH.pack(len(body)) + body
+
+
+class Unpacker:
+    """Puts frames together from whatever pieces arrive."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[list[Any]]:
+        """The messages that are complete now.  Raises ValueError for what is no frame."""
+        self._buffer += data
+        messages: list[list[Any]] = []
+        at = 0
+        while len(self._buffer) - at >= _LENGTH.size:
+            (length,) = _LENGTH.unpack_from(self._buffer, at)
+            if length > MAX_FRAME:
+                raise ValueError(f"a frame of {length} bytes")
+            end = at + _LENGTH.size + length
+            if len(self._buffer) < end:
+                break
+            messages.extend(json.loads(bytes(self._buffer[at + _LENGTH.size : end])))
+            at = end
+        del self._buffer[:at]
+        return messages

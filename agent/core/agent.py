@@ -1,0 +1,236 @@
+"""The face of the agent's core: one method for each thing that can happen.
+
+Every method takes the moment at which it happens and leaves what is to be done in
+`take_effects`.  Nothing here waits, reads a clock or fails on what peers send.
+"""
+
+from __future__ import annotations
+
+from agent.core import commands, containers, executors, launch, registration
+from agent.core.effects import Effect, ExecutorKey, TaskKey
+from agent.core.records import Exit, Place, Reason
+from agent.core.state import AgentState, Ids, Settings
+from agent.core.updates import Ack
+from mesos_py.clock import Now
+from mesos_py.v1 import agent_pb2, executor_pb2
+from mesos_py.v1 import types_pb2 as pb
+
+
+class AgentCore:
+    """All decisions of one agent.  Used from one thread."""
+
+    def __init__(self, settings: Settings, info: pb.AgentInfo, ids: Ids) -> None:
+        """`info` is kept, and gets its id when the master has given one."""
+        self.state = AgentState(settings, info, ids)
+
+    def take_effects(self) -> list[Effect]:
+        """What is to be done since the last call, in order."""
+        effects, self.state.effects = self.state.effects, []
+        return effects
+
+    def next_deadline_s(self) -> float | None:
+        """When `on_time` should be called, on the monotonic clock."""
+        deadlines = [self.state.timers.next_s(), self.state.updates.next_s()]
+        return min((each for each in deadlines if each is not None), default=None)
+
+    def on_time(self, now: Now) -> None:
+        """Time has passed."""
+        s = self.state
+        for kind, container_id in s.timers.due(now.monotonic_s):
+            executor = s.containers.get(container_id)
+            if executor is None:
+                continue
+            if kind == "force":
+                s.force(executor)
+            elif kind == "completion":
+                commands.out_of_time(s, executor, now)
+            else:
+                executors.out_of_time(s, executor, now)
+        s.updates.repeat(now)
+
+    # ---- The master ---------------------------------------------------------------
+
+    def register_call(self, version: str, protocol_version: int) -> agent_pb2.Call:
+        """The first message on a new link."""
+        return registration.register_call(self.state, version, protocol_version)
+
+    def on_disconnected(self) -> None:
+        """The link is gone, or never came about.  Tasks go on."""
+        registration.disconnected(self.state)
+
+    def on_master_event(self, event: agent_pb2.Event, now: Now) -> None:
+        """Anything the master says except REFUSED and PING, which concern the link."""
+        s = self.state
+        kind = event.type
+        if kind == agent_pb2.Event.ACKNOWLEDGE:
+            self._acknowledge(event.acknowledge, now)
+        elif kind == agent_pb2.Event.RUN_TASKS:
+            launch.run_tasks(s, event.run_tasks, now)
+        elif kind == agent_pb2.Event.KILL_TASK:
+            self._kill(event.kill_task, now)
+        elif kind == agent_pb2.Event.EXECUTOR_MESSAGE:
+            message = event.executor_message
+            executors.message(
+                s, (message.framework_id.value, message.executor_id.value), message.data
+            )
+        elif kind == agent_pb2.Event.SHUTDOWN_EXECUTOR:
+            order = event.shutdown_executor
+            self._shut_down_executor((order.framework_id.value, order.executor_id.value), now)
+        elif kind == agent_pb2.Event.SHUTDOWN_FRAMEWORK:
+            self._shut_down_framework(event.shutdown_framework.framework_id.value, now)
+        elif kind == agent_pb2.Event.UPDATE_FRAMEWORK:
+            self._update_framework(event.update_framework.framework_info)
+        elif kind == agent_pb2.Event.RECONCILE:
+            registration.reconcile(s, event.reconcile, now)
+        elif kind == agent_pb2.Event.REGISTERED:
+            registration.registered(s, event.registered, now)
+        else:
+            s.drop("unknown event", type=str(kind))
+
+    def _acknowledge(self, event: agent_pb2.Event.Acknowledge, now: Now) -> None:
+        s = self.state
+        key = (event.framework_id.value, event.task_id.value)
+        result = s.updates.acknowledge(key, event.uuid, now)
+        if result is Ack.ENDED:
+            s.tasks.pop(key, None)
+        elif result is not Ack.NEXT:
+            s.drop(result.value, framework=key[0], task=key[1])
+
+    def _kill(self, event: agent_pb2.Event.KillTask, now: Now) -> None:
+        s = self.state
+        key = (event.framework_id.value, event.task_id.value)
+        task = s.tasks.get(key)
+        policy = event.kill_policy if event.HasField("kill_policy") else None
+        if task is None or task.key[1] not in task.executor.tasks:
+            if task is not None or key in s.updates or s.history.get(key) is not None:
+                s.drop("kill of a task that has ended", framework=key[0], task=key[1])
+                return
+            framework = s.frameworks.get(key[0])
+            s.answer(
+                key,
+                framework is not None and framework.partition_aware,
+                now,
+                pb.TaskStatus.REASON_EXECUTOR_TERMINATED,
+                "Task unknown to the agent",
+            )
+        elif task.executor.custom:
+            executors.kill(s, task, policy, now)
+        else:
+            commands.kill(s, task, policy, now)
+
+    def _shut_down_executor(self, key: ExecutorKey, now: Now) -> None:
+        s = self.state
+        executor = s.executors.get(key)
+        if executor is None:
+            s.drop("shutdown of an unknown executor", framework=key[0], executor=key[1])
+        elif executor.custom:
+            executors.shut_down(s, executor, now)
+        else:
+            commands.shut_down(s, executor, now)
+
+    def _shut_down_framework(self, framework_id: str, now: Now) -> None:
+        """The framework is gone for good: its tasks end, its updates interest nobody."""
+        s = self.state
+        s.frameworks.pop(framework_id, None)
+        s.updates.drop_framework(framework_id)
+        for key, executor in s.executors.items():
+            if key[0] == framework_id:
+                executor.abandoned = True
+                self._shut_down_executor(key, now)
+        for key, task in list(s.tasks.items()):
+            if key[0] == framework_id and key[1] not in task.executor.tasks:
+                del s.tasks[key]
+
+    def _update_framework(self, info: pb.FrameworkInfo) -> None:
+        framework = self.state.frameworks.get(info.id.value)
+        if framework is None:
+            self.state.drop("update of an unknown framework", framework=info.id.value)
+        else:
+            framework.update(info)
+
+    # ---- Executors ----------------------------------------------------------------
+
+    def on_executor_subscribed(
+        self, key: ExecutorKey, call: executor_pb2.Call.Subscribe, now: Now
+    ) -> str | None:
+        """Returns why the executor is refused; None: it was answered SUBSCRIBED."""
+        return executors.subscribe(self.state, key, call, now)
+
+    def on_executor_update(self, key: ExecutorKey, status: pb.TaskStatus, now: Now) -> str | None:
+        """Takes `status` over.  Returns why it is refused; None: it is acknowledged."""
+        return executors.update(self.state, key, status, now)
+
+    def on_executor_message(self, key: ExecutorKey, data: bytes) -> None:
+        if not self.state.registered:
+            self.state.drop("message without a master", framework=key[0], executor=key[1])
+            return
+        message = agent_pb2.Call.ExecutorMessage(
+            framework_id=pb.FrameworkID(value=key[0]),
+            executor_id=pb.ExecutorID(value=key[1]),
+            data=data,
+        )
+        self.state.send(
+            agent_pb2.Call(type=agent_pb2.Call.EXECUTOR_MESSAGE, executor_message=message)
+        )
+
+    def on_executor_disconnected(self, key: ExecutorKey, now: Now) -> None:
+        executors.disconnected(self.state, key, now)
+
+    # ---- Containers ---------------------------------------------------------------
+
+    def on_container_started(self, container_id: str, pid: int, now: Now) -> None:
+        containers.started(self.state, container_id, pid, now)
+
+    def on_container_failed(self, container_id: str, message: str, now: Now) -> None:
+        """Its first process could not be started; nothing of it runs."""
+        containers.failed(self.state, container_id, message, now)
+
+    def on_container_ended(self, container_id: str, exit: Exit, now: Now) -> None:
+        """All its processes are gone."""
+        containers.ended(self.state, container_id, exit, now)
+
+    def on_container_limited(
+        self,
+        container_id: str,
+        reason: Reason,
+        message: str,
+        limitation: pb.TaskResourceLimitation,
+        now: Now,
+    ) -> None:
+        """It took more than it was given (isolators)."""
+        containers.over_limit(self.state, container_id, reason, message, limitation, now)
+
+    # ---- The operator -------------------------------------------------------------
+
+    def on_stop(self, now: Now) -> None:
+        """End all tasks with their grace; a Stop follows when nothing runs any more."""
+        s = self.state
+        s.stopping = True
+        for key in list(s.executors):
+            self._shut_down_executor(key, now)
+        containers.say_if_stopped(s)
+
+    def on_stop_at_once(self, now: Now) -> None:
+        """The same without grace."""
+        s = self.state
+        s.stopping = True
+        for executor in s.executors.values():
+            executor.killed = True
+            s.end(executor, 0.0, now)
+        containers.say_if_stopped(s)
+
+    # ---- Reading ------------------------------------------------------------------
+
+    @property
+    def unacknowledged(self) -> int:
+        """How many tasks have updates that no framework has acknowledged."""
+        return sum(1 for key in self.state.updates if self.state.updates.head(key) is not None)
+
+    def find_task(self, key: TaskKey) -> Place | None:
+        """Where the task's sandbox is; None if the task is not remembered."""
+        task = self.state.tasks.get(key)
+        if task is None:
+            return self.state.history.get(key)
+        executor = task.executor
+        ended = key[1] not in executor.tasks
+        return Place(executor.sandbox, executor.pid is not None, ended)

@@ -1,0 +1,71 @@
+"""What is heard of containers: started, could not be started, over a limit, ended."""
+
+from __future__ import annotations
+
+from agent.core import commands, executors
+from agent.core.effects import Stop
+from agent.core.records import Cause, Exit, Reason
+from agent.core.state import AgentState
+from mesos_py.clock import Now
+from mesos_py.v1 import types_pb2 as pb
+
+
+def started(s: AgentState, container_id: str, pid: int, now: Now) -> None:
+    executor = s.containers.get(container_id)
+    if executor is None:
+        s.drop("unknown container started", container=container_id)
+        return
+    executor.pid = pid
+    if not executor.custom:
+        commands.started(s, executor, now)
+
+
+def failed(s: AgentState, container_id: str, message: str, now: Now) -> None:
+    executor = s.containers.get(container_id)
+    if executor is None:
+        s.drop("unknown container failed to start", container=container_id)
+        return
+    if executor.custom:
+        executors.failed(s, executor, message, now)
+    else:
+        commands.failed(s, executor, message, now)
+    s.forget(executor)
+    say_if_stopped(s)
+
+
+def ended(s: AgentState, container_id: str, exit: Exit, now: Now) -> None:
+    """Nothing of the container runs any more: not before may its resources be free."""
+    executor = s.containers.get(container_id)
+    if executor is None:
+        s.drop("unknown container ended", container=container_id)
+        return
+    if executor.custom:
+        executors.ended(s, executor, exit, now)
+    else:
+        commands.ended(s, executor, exit, now)
+    s.forget(executor)
+    say_if_stopped(s)
+
+
+def over_limit(
+    s: AgentState,
+    container_id: str,
+    reason: Reason,
+    message: str,
+    limitation: pb.TaskResourceLimitation,
+    now: Now,
+) -> None:
+    """An isolator found that the container took more than it was given."""
+    executor = s.containers.get(container_id)
+    if executor is None or executor.killed or executor.cause is not None:
+        s.drop("limit of a container that ends anyway", container=container_id)
+        return
+    executor.cause = Cause(pb.TASK_FAILED, reason, message, limitation=limitation)
+    s.end(executor, 0.0, now)
+
+
+def say_if_stopped(s: AgentState) -> None:
+    """The agent was asked to stop, and its last container is gone."""
+    if s.stopping and not s.stopped and not s.containers:
+        s.stopped = True
+        s.effects.append(Stop("asked to stop", wanted=True))

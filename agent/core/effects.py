@@ -1,0 +1,137 @@
+"""What the core wants done: plain values that the shell carries out in order."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from mesos_py.resources import Resources
+from mesos_py.v1 import agent_pb2, executor_pb2
+from mesos_py.v1 import types_pb2 as pb
+
+TaskKey: TypeAlias = tuple[str, str]  # framework id, task id
+ExecutorKey: TypeAlias = tuple[str, str]  # framework id, executor id
+
+
+@dataclass(slots=True)
+class ContainerSpec:
+    """Everything that is needed to start the first process of a container."""
+
+    container_id: str
+    framework_id: str
+    executor_id: str
+    agent_id: str
+    user: str
+    # What to run: `executable` is looked up in the PATH of `environment` unless it
+    # has a slash; `argv` is complete, argv[0] included.
+    executable: str
+    argv: list[str]
+    # Ours and the command's.  What isolators add stands between the two.
+    environment: dict[str, str]
+    command_environment: dict[str, str]
+    # The sandbox, as names beneath the work directory.
+    sandbox: tuple[str, ...]
+    command: pb.CommandInfo
+    # Whose resources the container has at its start: the executor's and the first tasks'.
+    holders: list[pb.TaskInfo | pb.ExecutorInfo]
+    container: pb.ContainerInfo | None = None
+
+    def resources(self) -> Resources:
+        """The sum of what the holders were given."""
+        return sum_of(self.holders)
+
+
+def sum_of(holders: list[pb.TaskInfo | pb.ExecutorInfo]) -> Resources:
+    messages = [each for holder in holders for each in holder.resources]
+    return Resources.from_proto("resources", messages)
+
+
+class Signal(enum.IntEnum):
+    """How a container is ended: asked to, or made to."""
+
+    TERM = 15
+    KILL = 9
+
+
+@dataclass(slots=True)
+class SendMaster:
+    call: agent_pb2.Call
+
+
+@dataclass(slots=True)
+class SendExecutor:
+    key: ExecutorKey
+    event: executor_pb2.Event
+
+
+@dataclass(slots=True)
+class CloseExecutor:
+    """End the stream of an executor once what was sent before is out."""
+
+    key: ExecutorKey
+    reason: str
+
+
+@dataclass(slots=True)
+class LaunchContainer:
+    """Answered by exactly one `container_started` or `container_failed`."""
+
+    spec: ContainerSpec
+
+
+@dataclass(slots=True)
+class KillContainer:
+    """A signal for all processes of a container.
+
+    TERM gives them until a KILL to end by themselves; before its first process
+    exists either one stops the launch, answered by `container_failed`.
+    """
+
+    container_id: str
+    signal: Signal
+
+
+@dataclass(slots=True)
+class UpdateContainer:
+    """The container's resources have changed: its tasks come and go."""
+
+    container_id: str
+    resources: Resources
+
+
+@dataclass(slots=True)
+class TaskEnded:
+    """The task's last output is written: who follows its log may stop at the end."""
+
+    key: TaskKey
+
+
+@dataclass(slots=True)
+class Drop:
+    """An input was ignored; `reason` is constant, `fields` name whom it concerns."""
+
+    reason: str
+    fields: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Stop:
+    """The agent must end: nothing is running any more, or it may not go on."""
+
+    reason: str
+    # Whether that is what was asked for.
+    wanted: bool
+
+
+Effect: TypeAlias = (
+    SendMaster
+    | SendExecutor
+    | CloseExecutor
+    | LaunchContainer
+    | KillContainer
+    | UpdateContainer
+    | TaskEnded
+    | Drop
+    | Stop
+)

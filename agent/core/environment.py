@@ -1,0 +1,97 @@
+"""The environment of tasks and executors: what Mesos sets, and nothing of the agent's own."""
+
+from __future__ import annotations
+
+from agent.core.records import Executor, role_of
+from agent.core.state import AgentState
+from mesos_py.errors import InvalidValue
+from mesos_py.v1 import types_pb2 as pb
+
+DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Ours: by it the processes of a container are known again, whatever they became.
+CONTAINER_ID = "MESOS_CONTAINER_ID"
+
+_DURATION_UNITS = (
+    ("weeks", 604_800 * 10**9),
+    ("days", 86_400 * 10**9),
+    ("hrs", 3_600 * 10**9),
+    ("mins", 60 * 10**9),
+    ("secs", 10**9),
+    ("ms", 10**6),
+    ("us", 10**3),
+)
+
+
+def duration_text(seconds: float) -> str:
+    """As Mesos writes durations: the largest unit that is reached, "5secs", "1.5mins"."""
+    nanoseconds = round(seconds * 1e9)
+    for unit, size in _DURATION_UNITS:
+        if nanoseconds >= size:
+            amount = nanoseconds / size
+            return f"{int(amount) if amount.is_integer() else amount}{unit}"
+    return f"{nanoseconds}ns"
+
+
+def for_command(state: AgentState, executor: Executor, task: pb.TaskInfo) -> dict[str, str]:
+    """What the agent sets for the process of a command task."""
+    return {
+        **_common(state, executor),
+        "MESOS_TASK_ID": task.task_id.value,
+        "MESOS_ALLOCATION_ROLE": role_of(task, executor.framework),
+    }
+
+
+def for_executor(
+    state: AgentState, executor: Executor, info: pb.ExecutorInfo, first: pb.TaskInfo
+) -> dict[str, str]:
+    """What the agent sets for a custom executor."""
+    checkpoint = executor.framework.info.checkpoint
+    return {
+        **_common(state, executor),
+        "MESOS_ALLOCATION_ROLE": role_of(first, executor.framework),
+        "MESOS_AGENT_ENDPOINT": state.settings.executor_endpoint,
+        "MESOS_CHECKPOINT": "1" if checkpoint else "0",
+        "MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD": duration_text(shutdown_grace_s(state, info)),
+    }
+
+
+def of_command(command: pb.CommandInfo) -> dict[str, str]:
+    """The variables that the framework gave.
+
+    Raises InvalidValue for a name that cannot be one and a secret that is elsewhere.
+    """
+    variables: dict[str, str] = {}
+    for variable in command.environment.variables:
+        name = variable.name
+        if not name or "=" in name or "\0" in name:
+            raise InvalidValue("environment", name, "is no name for a variable")
+        value = variable.value
+        if variable.type == pb.Environment.Variable.SECRET:
+            if variable.secret.type != pb.Secret.VALUE:
+                raise InvalidValue("environment", name, "this agent resolves no secret references")
+            value = variable.secret.value.data.decode("utf-8", "replace")
+        if "\0" in value:
+            raise InvalidValue("environment", name, "has a null character in its value")
+        variables[name] = value
+    return variables
+
+
+def shutdown_grace_s(state: AgentState, info: pb.ExecutorInfo) -> float:
+    """How long the executor has from SHUTDOWN to its end."""
+    if info.HasField("shutdown_grace_period"):
+        return max(0.0, info.shutdown_grace_period.nanoseconds / 1e9)
+    return state.settings.executor_shutdown_grace_s
+
+
+def _common(state: AgentState, executor: Executor) -> dict[str, str]:
+    directory = "/".join((state.settings.work_dir, *executor.sandbox))
+    return {
+        "PATH": DEFAULT_PATH,
+        "MESOS_FRAMEWORK_ID": executor.key[0],
+        "MESOS_EXECUTOR_ID": executor.key[1],
+        "MESOS_AGENT_ID": state.agent_id,
+        "MESOS_SLAVE_ID": state.agent_id,
+        "MESOS_DIRECTORY": directory,
+        "MESOS_SANDBOX": directory,
+        CONTAINER_ID: executor.container_id,
+    }

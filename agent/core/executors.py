@@ -1,0 +1,221 @@
+"""Custom executors: processes of a framework's own that connect back to the agent."""
+
+from __future__ import annotations
+
+from agent.core.effects import ExecutorKey, SendExecutor, UpdateContainer
+from agent.core.environment import shutdown_grace_s
+from agent.core.records import Cause, Executor, Exit, Task
+from agent.core.state import AgentState, fill_container
+from mesos_py.clock import Now
+from mesos_py.states import TERMINAL, is_terminal
+from mesos_py.v1 import agent_pb2, executor_pb2
+from mesos_py.v1 import types_pb2 as pb
+
+Event = executor_pb2.Event
+
+# What an executor may say of a task: STAGING, UNREACHABLE and UNKNOWN are others' words.
+REPORTABLE = TERMINAL | {pb.TASK_STARTING, pb.TASK_RUNNING, pb.TASK_KILLING}
+
+
+def subscribe(
+    s: AgentState, key: ExecutorKey, call: executor_pb2.Call.Subscribe, now: Now
+) -> str | None:
+    """The executor is there, for the first time or again.  Returns why it is refused."""
+    executor = s.executors.get(key)
+    if executor is None or executor.info is None:
+        return f"no executor {key[1]!r} of framework {key[0]!r} is expected here"
+    executor.connected = executor.subscribed = True
+    s.timers.cancel(("registration", executor.container_id))
+    subscribed = Event.Subscribed(
+        executor_info=executor.info,
+        framework_info=executor.framework.info,
+        agent_info=s.info,
+        container_id=pb.ContainerID(value=executor.container_id),
+    )
+    _send(s, executor, Event(type=Event.SUBSCRIBED, subscribed=subscribed))
+    for repeated in call.unacknowledged_updates:
+        update(s, key, repeated.status, now)
+    if executor.ending:
+        _send(s, executor, Event(type=Event.SHUTDOWN))
+        return None
+    held = {task.task_id.value for task in call.unacknowledged_tasks}
+    missing = [
+        task
+        for task in executor.tasks.values()
+        # Sent but never heard of: the LAUNCH was lost with the old stream.
+        if not task.delivered or (task.status is None and task.key[1] not in held)
+    ]
+    deliver(s, executor, missing)
+    for task in executor.tasks.values():
+        if task.kill is not None:
+            _send_kill(s, task, task.kill)
+    return None
+
+
+def deliver(s: AgentState, executor: Executor, tasks: list[Task]) -> None:
+    """Hand tasks to the executor, in order."""
+    if not tasks:
+        return
+    s.effects.append(UpdateContainer(executor.container_id, executor.resources))
+    for task in tasks:
+        task.delivered = True
+        _send(s, executor, Event(type=Event.LAUNCH, launch=Event.Launch(task=task.info)))
+
+
+def update(s: AgentState, key: ExecutorKey, status: pb.TaskStatus, now: Now) -> str | None:
+    """A status update; acknowledged once the agent holds it.  Returns why it is refused."""
+    executor = s.executors.get(key)
+    if executor is None or executor.info is None:
+        return f"executor {key[1]!r} has ended"
+    wrong = _wrong(status)
+    if wrong is not None:
+        return f"update of task {status.task_id.value!r}: {wrong}"
+    task_key = (key[0], status.task_id.value)
+    task = executor.tasks.get(task_key[1])
+    if s.updates.has(task_key, status.uuid):
+        s.drop("update came twice", framework=key[0], task=task_key[1])
+    elif task is None:
+        reason = "update after the end" if task_key in s.tasks else "update of an unknown task"
+        s.drop(reason, framework=key[0], task=task_key[1], executor=key[1])
+    else:
+        _take(s, task, status, now)
+    acknowledged = Event.Acknowledged(task_id=status.task_id, uuid=status.uuid)
+    _send(s, executor, Event(type=Event.ACKNOWLEDGED, acknowledged=acknowledged))
+    return None
+
+
+def _wrong(status: pb.TaskStatus) -> str | None:
+    if len(status.uuid) != 16:
+        return f"its uuid has {len(status.uuid)} bytes, not 16"
+    if status.HasField("source") and status.source != pb.TaskStatus.SOURCE_EXECUTOR:
+        return "its source must be SOURCE_EXECUTOR"
+    if status.state not in REPORTABLE:
+        known = status.state in pb.TaskState.values()
+        name = pb.TaskState.Name(status.state) if known else str(status.state)
+        return f"an executor may not report {name}"
+    return None
+
+
+def _take(s: AgentState, task: Task, status: pb.TaskStatus, now: Now) -> None:
+    executor = task.executor
+    status.source = pb.TaskStatus.SOURCE_EXECUTOR
+    status.agent_id.CopyFrom(s.info.id)
+    status.executor_id.value = executor.key[1]
+    if not status.HasField("timestamp"):
+        status.timestamp = now.wall_s
+    fill_container(status, executor)
+    task.delivered = True
+    if is_terminal(status.state):
+        executor.resources = executor.resources - task.resources
+        s.effects.append(UpdateContainer(executor.container_id, executor.resources))
+    s.take(task, status, now)
+
+
+def kill(s: AgentState, task: Task, policy: pb.KillPolicy | None, now: Now) -> None:
+    """Pass the kill on; a task that the executor was never sent ends here."""
+    executor = task.executor
+    if not task.delivered:
+        executor.resources = executor.resources - task.resources
+        s.report(
+            task,
+            pb.TASK_KILLED,
+            now,
+            source=pb.TaskStatus.SOURCE_AGENT,
+            reason=pb.TaskStatus.REASON_TASK_KILLED_DURING_LAUNCH,
+            message="Killed before it was given to its executor",
+        )
+        if not executor.tasks and not executor.subscribed:
+            # It was started for this task alone.
+            shut_down(s, executor, now)
+        return
+    task.kill = policy if policy is not None else task.info.kill_policy
+    if executor.connected:
+        _send_kill(s, task, task.kill)
+
+
+def _send_kill(s: AgentState, task: Task, policy: pb.KillPolicy) -> None:
+    order = Event.Kill(task_id=task.info.task_id)
+    if policy.HasField("grace_period"):
+        order.kill_policy.CopyFrom(policy)
+    _send(s, task.executor, Event(type=Event.KILL, kill=order))
+
+
+def shut_down(s: AgentState, executor: Executor, now: Now) -> None:
+    """Tell it to end, and see to it at the end of the grace."""
+    if executor.info is None or executor.ending:
+        return
+    s.timers.cancel(("registration", executor.container_id))
+    if executor.connected:
+        _send(s, executor, Event(type=Event.SHUTDOWN))
+    s.end(executor, shutdown_grace_s(s, executor.info), now, ask=not executor.connected)
+
+
+def message(s: AgentState, key: ExecutorKey, data: bytes) -> None:
+    """A framework's message, delivered at most once."""
+    executor = s.executors.get(key)
+    if executor is None or not executor.connected:
+        s.drop("message for an executor that is not there", framework=key[0], executor=key[1])
+        return
+    _send(s, executor, Event(type=Event.MESSAGE, message=Event.Message(data=data)))
+
+
+def disconnected(s: AgentState, key: ExecutorKey, now: Now) -> None:
+    """Its stream is gone.  If it lives it may come back, within the same time as at first."""
+    executor = s.executors.get(key)
+    if executor is None or not executor.connected:
+        return
+    executor.connected = False
+    if not executor.ending:
+        after_s = s.settings.executor_registration_timeout_s
+        s.timers.set(("registration", executor.container_id), now.monotonic_s + after_s)
+
+
+def out_of_time(s: AgentState, executor: Executor, now: Now) -> None:
+    """It did not connect in time."""
+    timeout_s = s.settings.executor_registration_timeout_s
+    if executor.subscribed:
+        executor.cause = Cause(
+            executor.framework.lost_or(pb.TASK_GONE),
+            pb.TaskStatus.REASON_EXECUTOR_REREGISTRATION_TIMEOUT,
+            f"Executor did not come back within {timeout_s:g} s",
+        )
+    else:
+        executor.cause = Cause(
+            pb.TASK_FAILED,
+            pb.TaskStatus.REASON_EXECUTOR_REGISTRATION_TIMEOUT,
+            f"Executor did not register within {timeout_s:g} s",
+        )
+    s.end(executor, 0.0, now)
+
+
+def failed(s: AgentState, executor: Executor, why: str, now: Now) -> None:
+    """Its process could not be started."""
+    reason = pb.TaskStatus.REASON_CONTAINER_LAUNCH_FAILED
+    _end_tasks(s, executor, Cause(pb.TASK_FAILED, reason, why), now)
+    _exited(s, executor, Exit(None, why))
+
+
+def ended(s: AgentState, executor: Executor, exit: Exit, now: Now) -> None:
+    """All its processes are gone: so are the tasks that it had."""
+    reason = pb.TaskStatus.REASON_EXECUTOR_TERMINATED
+    cause = executor.cause or Cause(pb.TASK_FAILED, reason, exit.text("Executor"))
+    _end_tasks(s, executor, cause, now)
+    _exited(s, executor, exit)
+
+
+def _end_tasks(s: AgentState, executor: Executor, cause: Cause, now: Now) -> None:
+    for task in list(executor.tasks.values()):
+        s.report_cause(task, cause, now)
+
+
+def _exited(s: AgentState, executor: Executor, exit: Exit) -> None:
+    exited = agent_pb2.Call.ExecutorExited(
+        framework_id=pb.FrameworkID(value=executor.key[0]),
+        executor_id=pb.ExecutorID(value=executor.key[1]),
+        status=-1 if exit.status is None else exit.status,
+    )
+    s.send(agent_pb2.Call(type=agent_pb2.Call.EXECUTOR_EXITED, executor_exited=exited))
+
+
+def _send(s: AgentState, executor: Executor, event: executor_pb2.Event) -> None:
+    s.effects.append(SendExecutor(executor.key, event))

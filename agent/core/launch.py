@@ -1,0 +1,224 @@
+"""RUN_TASKS: what the master ordered is checked once more, then started."""
+
+from __future__ import annotations
+
+from agent.core import environment, executors
+from agent.core.effects import ContainerSpec, TaskKey
+from agent.core.records import Executor, Framework, Reason, State, Task
+from agent.core.state import AgentState
+from agent.core.supported import missing_for
+from mesos_py.clock import Now
+from mesos_py.errors import InvalidValue, MesosPyError
+from mesos_py.ids import check_id
+from mesos_py.resources import Resources
+from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import types_pb2 as pb
+
+SHELL = "/bin/sh"
+
+
+class _Refused(Exception):
+    """The task is not started.  Without a state it is DROPPED, or LOST."""
+
+    def __init__(self, reason: Reason, message: str, state: State | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+        self.state = state
+
+
+def run_tasks(s: AgentState, order: agent_pb2.Event.RunTasks, now: Now) -> None:
+    """Start each task of the order, in its order; one bad task does not stop the others."""
+    framework = s.framework(order.framework_info)
+    for info in order.tasks:
+        key = (framework.framework_id, info.task_id.value)
+        # The same order may come twice, and a task must not run twice.
+        if key in s.tasks or key in s.updates:
+            s.drop("task is here already", framework=key[0], task=key[1])
+            continue
+        try:
+            _run(s, framework, key, info, now)
+        except _Refused as refused:
+            s.answer(
+                key,
+                framework.partition_aware,
+                now,
+                refused.reason,
+                refused.message,
+                state=refused.state,
+            )
+
+
+def _run(s: AgentState, framework: Framework, key: TaskKey, info: pb.TaskInfo, now: Now) -> None:
+    if s.stopping:
+        raise _Refused(pb.TaskStatus.REASON_AGENT_REMOVED, "the agent is shutting down")
+    try:
+        check_id("framework_id", key[0])
+        check_id("task_id", key[1])
+        if info.HasField("command") == info.HasField("executor"):
+            raise InvalidValue("task", key[1], "must have either a command or an executor")
+        if info.HasField("executor"):
+            _run_in_executor(s, framework, key, info, now)
+        else:
+            _run_command(s, framework, key, info, now)
+    except MesosPyError as error:
+        raise _Refused(pb.TaskStatus.REASON_TASK_INVALID, error.message, pb.TASK_ERROR) from None
+
+
+def _refuse_unsupported(info: pb.TaskInfo) -> None:
+    if info.limits:
+        # Mesos gives this very reason (docs/task-state-reasons.md).
+        raise _Refused(
+            pb.TaskStatus.REASON_GC_ERROR, "resource limits need isolators that enforce them"
+        )
+    lacking = missing_for(info)
+    if lacking is not None:
+        raise _Refused(pb.TaskStatus.REASON_CONTAINER_LAUNCH_FAILED, lacking, pb.TASK_FAILED)
+
+
+# ---- Commands -----------------------------------------------------------------------
+
+
+def _run_command(
+    s: AgentState, framework: Framework, key: TaskKey, info: pb.TaskInfo, now: Now
+) -> None:
+    if key in s.executors:
+        raise _Refused(
+            pb.TaskStatus.REASON_TASK_INVALID, f"an executor with the id {key[1]!r} is running"
+        )
+    _refuse_unsupported(info)
+    given = environment.of_command(info.command)
+    executor = _executor(s, framework, key[1], None)
+    spec = _spec(s, executor, info.command, [info])
+    spec.environment = environment.for_command(s, executor, info)
+    spec.command_environment = given
+    spec.container = info.container if info.HasField("container") else None
+    task = _task(s, key, info, executor, now)
+    s.report(task, pb.TASK_STARTING, now)
+    s.launch(executor, spec)
+
+
+# ---- Custom executors ---------------------------------------------------------------
+
+
+def _run_in_executor(
+    s: AgentState, framework: Framework, key: TaskKey, info: pb.TaskInfo, now: Now
+) -> None:
+    executor_id = check_id("executor.executor_id", info.executor.executor_id.value)
+    executor = s.executors.get((key[0], executor_id))
+    resources = Resources.from_proto("resources", info.resources)
+    if executor is None:
+        _refuse_unsupported(info)
+        executor = _start_executor(s, framework, executor_id, info, resources, now)
+    elif executor.info is None:
+        raise _Refused(
+            pb.TaskStatus.REASON_TASK_INVALID,
+            f"the executor id {executor_id!r} is that of a running command task",
+        )
+    elif executor.ending:
+        raise _Refused(
+            pb.TaskStatus.REASON_EXECUTOR_TERMINATED, f"executor {executor_id!r} is terminating"
+        )
+    elif not _same(executor.info, info.executor):
+        raise InvalidValue(
+            "executor", executor_id, "differs from the executor that runs under this id"
+        )
+    else:
+        executor.resources = executor.resources + resources
+    task = _task(s, key, info, executor, now)
+    task.resources = resources
+    if executor.connected:
+        executors.deliver(s, executor, [task])
+
+
+def _start_executor(
+    s: AgentState,
+    framework: Framework,
+    executor_id: str,
+    first: pb.TaskInfo,
+    resources: Resources,
+    now: Now,
+) -> Executor:
+    info = pb.ExecutorInfo()
+    info.CopyFrom(first.executor)
+    info.framework_id.value = framework.framework_id
+    if not info.HasField("command"):
+        raise InvalidValue("executor.command", executor_id, "must be there")
+    given = environment.of_command(info.command)
+    executor = _executor(s, framework, executor_id, info)
+    own = Resources.from_proto("executor.resources", info.resources)
+    executor.resources = own + resources
+    spec = _spec(s, executor, info.command, [info, first])
+    spec.environment = environment.for_executor(s, executor, info, first)
+    spec.command_environment = given
+    spec.container = info.container if info.HasField("container") else None
+    s.launch(executor, spec)
+    s.timers.set(
+        ("registration", executor.container_id),
+        now.monotonic_s + s.settings.executor_registration_timeout_s,
+    )
+    return executor
+
+
+def _same(running: pb.ExecutorInfo, asked: pb.ExecutorInfo) -> bool:
+    if asked.HasField("framework_id"):
+        return running == asked
+    filled = pb.ExecutorInfo()
+    filled.CopyFrom(asked)
+    filled.framework_id.CopyFrom(running.framework_id)
+    return running == filled
+
+
+# ---- What both need -----------------------------------------------------------------
+
+
+def _executor(
+    s: AgentState, framework: Framework, executor_id: str, info: pb.ExecutorInfo | None
+) -> Executor:
+    container_id = s.ids.container_id()
+    sandbox = (
+        *("agents", s.agent_id),
+        *("frameworks", framework.framework_id),
+        *("executors", executor_id),
+        *("runs", container_id),
+    )
+    return Executor((framework.framework_id, executor_id), container_id, framework, sandbox, info)
+
+
+def _task(s: AgentState, key: TaskKey, info: pb.TaskInfo, executor: Executor, now: Now) -> Task:
+    task = Task(key, info, executor, now.wall_s)
+    executor.tasks[key[1]] = task
+    s.tasks[key] = task
+    return task
+
+
+def _spec(
+    s: AgentState,
+    executor: Executor,
+    command: pb.CommandInfo,
+    holders: list[pb.TaskInfo | pb.ExecutorInfo],
+) -> ContainerSpec:
+    if command.shell or not command.HasField("shell"):
+        if not command.HasField("value"):
+            raise InvalidValue("command.value", "", "must be there: it is given to the shell")
+        executable, argv = SHELL, ["sh", "-c", command.value]
+    elif command.value:
+        executable, argv = command.value, list(command.arguments) or [command.value]
+    else:
+        raise InvalidValue("command.value", "", "must name what to run")
+    if any("\0" in text for text in (executable, *argv)):
+        raise InvalidValue("command", command.value, "has a null character")
+    return ContainerSpec(
+        container_id=executor.container_id,
+        framework_id=executor.key[0],
+        executor_id=executor.key[1],
+        agent_id=s.agent_id,
+        user=command.user or executor.framework.info.user,
+        executable=executable,
+        argv=argv,
+        environment={},
+        command_environment={},
+        sandbox=executor.sandbox,
+        command=command,
+        holders=holders,
+    )

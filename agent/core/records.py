@@ -1,0 +1,201 @@
+"""What the agent remembers of frameworks, executors and tasks."""
+
+from __future__ import annotations
+
+import signal
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from agent.core.effects import ExecutorKey, TaskKey
+from mesos_py.resources import EMPTY, Resources
+from mesos_py.v1 import types_pb2 as pb
+
+State: TypeAlias = pb.TaskState.ValueType
+Reason: TypeAlias = pb.TaskStatus.Reason.ValueType
+Source: TypeAlias = pb.TaskStatus.Source.ValueType
+
+
+class Exit(NamedTuple):
+    """How a container's first process ended: a wait status, or why there is none."""
+
+    status: int | None
+    unknown: str = ""
+
+    @property
+    def signal(self) -> int | None:
+        """The signal that ended it, None if it exited."""
+        if self.status is None:
+            return None
+        return self.status & 0x7F or None
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code, None if a signal ended it."""
+        if self.status is None or self.status & 0x7F:
+            return None
+        return (self.status >> 8) & 0xFF
+
+    def text(self, who: str) -> str:
+        """As Mesos words it: "Command exited with status 3"."""
+        if self.status is None:
+            return f"{who} ended, exit status unknown: {self.unknown}"
+        if self.signal is not None:
+            return f"{who} terminated with signal {_signal_name(self.signal)}"
+        return f"{who} exited with status {self.code}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)  # a real-time signal
+
+
+class Framework:
+    """A framework that has tasks or unacknowledged updates here."""
+
+    __slots__ = ("framework_id", "info", "partition_aware", "reports_killing")
+
+    def __init__(self, info: pb.FrameworkInfo) -> None:
+        self.framework_id = info.id.value
+        self.update(info)
+
+    def update(self, info: pb.FrameworkInfo) -> None:
+        self.info = info
+        types = {capability.type for capability in info.capabilities}
+        self.partition_aware = pb.FrameworkInfo.Capability.PARTITION_AWARE in types
+        self.reports_killing = pb.FrameworkInfo.Capability.TASK_KILLING_STATE in types
+
+    def lost_or(self, state: State) -> State:
+        """`state` for partition-aware frameworks, TASK_LOST for the others."""
+        return state if self.partition_aware else pb.TASK_LOST
+
+
+class Cause(NamedTuple):
+    """Why the agent itself ends a container: what its tasks will be told."""
+
+    state: State
+    reason: Reason
+    message: str
+    source: Source = pb.TaskStatus.SOURCE_AGENT
+    limitation: pb.TaskResourceLimitation | None = None
+
+
+@dataclass(slots=True)
+class Task:
+    """A task that has not ended."""
+
+    key: TaskKey
+    info: pb.TaskInfo
+    executor: Executor
+    launched_wall_s: float
+    state: State = pb.TASK_STAGING
+    status: pb.TaskStatus | None = None
+    # Custom executors: whether the executor was sent it, and has reported on it.
+    delivered: bool = False
+    # The last KILL that was ordered, told again to an executor that comes back.
+    kill: pb.KillPolicy | None = None
+    # Custom executors: what the task adds to the container.
+    resources: Resources = EMPTY
+
+
+@dataclass(slots=True)
+class Executor:
+    """A container, and what runs in it: a command (one task, no executor process of
+    ours) or a custom executor with any number of tasks."""
+
+    key: ExecutorKey
+    container_id: str
+    framework: Framework
+    sandbox: tuple[str, ...]
+    # None for a command.
+    info: pb.ExecutorInfo | None
+    tasks: dict[str, Task] = field(default_factory=dict)
+    # Custom executors: its own and its tasks'.
+    resources: Resources = EMPTY
+    pid: int | None = None
+    # Custom executors: whether its stream is there now, and ever was.
+    connected: bool = False
+    subscribed: bool = False
+    # Ended by the agent: when at the latest, whether KILL was sent, and why.
+    deadline_s: float | None = None
+    forced: bool = False
+    cause: Cause | None = None
+    # A command that somebody asked to kill: it is KILLED however it ends.
+    killed: bool = False
+    # Its framework is gone: nobody wants updates.
+    abandoned: bool = False
+
+    @property
+    def custom(self) -> bool:
+        return self.info is not None
+
+    @property
+    def ending(self) -> bool:
+        return self.deadline_s is not None
+
+
+class Place(NamedTuple):
+    """Where a task's sandbox is, as names beneath the work directory."""
+
+    sandbox: tuple[str, ...]
+    # Whether a process of it ever existed: if not, its sandbox may never have been made.
+    started: bool
+    ended: bool
+
+
+class History:
+    """The tasks that ended last."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._places: OrderedDict[TaskKey, Place] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, key: TaskKey, place: Place) -> None:
+        self._places.pop(key, None)
+        self._places[key] = place
+        if len(self._places) > self._limit:
+            self._places.popitem(last=False)
+
+    def get(self, key: TaskKey) -> Place | None:
+        return self._places.get(key)
+
+
+def task_message(task: Task, agent_id: str, head: pb.TaskStatus | None) -> pb.Task:
+    """The task as the master is told of it when the agent registers again."""
+    info = task.info
+    message = pb.Task(
+        name=info.name,
+        task_id=info.task_id,
+        framework_id=pb.FrameworkID(value=task.key[0]),
+        agent_id=pb.AgentID(value=agent_id),
+        state=task.state,
+        resources=info.resources,
+        launched_time=task.launched_wall_s,
+        allocation_role=role_of(info, task.executor.framework),
+    )
+    if task.executor.custom:
+        message.executor_id.value = task.executor.key[1]
+    for name in ("labels", "discovery", "container", "kill_policy", "health_check"):
+        if info.HasField(name):
+            getattr(message, name).CopyFrom(getattr(info, name))
+    for name, limit in info.limits.items():
+        message.limits[name].CopyFrom(limit)
+    if task.status is not None:
+        message.statuses.append(task.status)
+    if head is not None:
+        message.status_update_state = head.state
+        message.status_update_uuid = head.uuid
+    return message
+
+
+def role_of(info: pb.TaskInfo, framework: Framework) -> str:
+    """The role whose offer the task was launched from."""
+    for resource in info.resources:
+        if resource.allocation_info.role:
+            return resource.allocation_info.role
+    return framework.info.role or (framework.info.roles[0] if framework.info.roles else "*")

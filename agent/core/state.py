@@ -1,0 +1,272 @@
+"""All that the agent's core knows, and the few steps that every topic needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from agent.core.effects import (
+    ContainerSpec,
+    Drop,
+    Effect,
+    ExecutorKey,
+    KillContainer,
+    LaunchContainer,
+    SendMaster,
+    Signal,
+    TaskEnded,
+    TaskKey,
+)
+from agent.core.records import (
+    Cause,
+    Executor,
+    Exit,
+    Framework,
+    History,
+    Place,
+    Reason,
+    Source,
+    State,
+    Task,
+)
+from agent.core.timers import Timers
+from agent.core.updates import UpdateStreams
+from mesos_py.clock import Now
+from mesos_py.states import is_terminal, may_follow
+from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import types_pb2 as pb
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an operator may choose.  Times in seconds."""
+
+    work_dir: str
+    # What custom executors find in MESOS_AGENT_ENDPOINT.
+    executor_endpoint: str
+    executor_registration_timeout_s: float = 60.0
+    executor_shutdown_grace_s: float = 5.0
+    # Mesos: the command executor's own default.
+    kill_grace_s: float = 3.0
+    max_completed_tasks: int = 1000
+
+
+class Ids(Protocol):
+    def container_id(self) -> str: ...
+
+    def uuid(self) -> bytes:
+        """16 bytes of an RFC 4122 UUID: names one status update."""
+        ...
+
+
+class AgentState:
+    """Plain data; the topics (launch, commands, executors, ...) are functions over it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        info: pb.AgentInfo,
+        ids: Ids,
+    ) -> None:
+        self.settings = settings
+        self.info = info
+        self.ids = ids
+        self.registered = False
+        self.stopping = False
+        self.stopped = False
+        self.effects: list[Effect] = []
+        self.timers = Timers()
+        self.updates = UpdateStreams(self.send)
+        self.frameworks: dict[str, Framework] = {}
+        # Executors whose processes are not gone, by key and by container.
+        self.executors: dict[ExecutorKey, Executor] = {}
+        self.containers: dict[str, Executor] = {}
+        # Tasks that have not ended, or whose end is not acknowledged.
+        self.tasks: dict[TaskKey, Task] = {}
+        self.history = History(settings.max_completed_tasks)
+
+    @property
+    def agent_id(self) -> str:
+        return self.info.id.value
+
+    # ---- Output -------------------------------------------------------------------
+
+    def send(self, call: agent_pb2.Call) -> None:
+        self.effects.append(SendMaster(call))
+
+    def drop(self, reason: str, **fields: str) -> None:
+        self.effects.append(Drop(reason, fields))
+
+    # ---- Containers ---------------------------------------------------------------
+
+    def launch(self, executor: Executor, spec: ContainerSpec) -> None:
+        self.executors[executor.key] = executor
+        self.containers[executor.container_id] = executor
+        self.effects.append(LaunchContainer(spec))
+
+    def end(self, executor: Executor, grace_s: float, now: Now, *, ask: bool = True) -> None:
+        """Have the container end within `grace_s`.  A second call may only shorten that.
+
+        `ask`: send TERM first; not when it was told in another way.
+        """
+        deadline_s = now.monotonic_s + max(0.0, grace_s)
+        first = executor.deadline_s is None
+        if executor.deadline_s is not None:
+            deadline_s = min(deadline_s, executor.deadline_s)
+        executor.deadline_s = deadline_s
+        if deadline_s <= now.monotonic_s:
+            self.force(executor)
+            return
+        if first and ask:
+            self.effects.append(KillContainer(executor.container_id, Signal.TERM))
+        self.timers.set(("force", executor.container_id), deadline_s)
+
+    def force(self, executor: Executor) -> None:
+        """Kill all processes of the container now."""
+        self.timers.cancel(("force", executor.container_id))
+        if not executor.forced:
+            executor.forced = True
+            self.effects.append(KillContainer(executor.container_id, Signal.KILL))
+
+    def forget(self, executor: Executor) -> None:
+        """Its processes are gone, and its tasks have been reported."""
+        self.containers.pop(executor.container_id, None)
+        if self.executors.get(executor.key) is executor:
+            del self.executors[executor.key]
+        for kind in ("force", "completion", "registration"):
+            self.timers.cancel((kind, executor.container_id))
+
+    # ---- Tasks --------------------------------------------------------------------
+
+    def report(
+        self,
+        task: Task,
+        state: State,
+        now: Now,
+        *,
+        source: Source = pb.TaskStatus.SOURCE_EXECUTOR,
+        reason: Reason | None = None,
+        message: str | None = None,
+        exit: Exit | None = None,
+        limitation: pb.TaskResourceLimitation | None = None,
+    ) -> None:
+        """Make an update about the task and take it into the task's stream."""
+        executor = task.executor
+        status = self.status(task.info.task_id, state, now, source, reason, message)
+        status.executor_id.value = executor.key[1]
+        fill_container(status, executor)
+        if exit is not None and exit.status is not None:
+            if exit.signal is not None:
+                status.exit_status.signal = exit.signal
+            elif exit.code is not None:
+                status.exit_status.exit_code = exit.code
+        if limitation is not None:
+            status.limitation.CopyFrom(limitation)
+        self.take(task, status, now)
+
+    def report_cause(self, task: Task, cause: Cause, now: Now, exit: Exit | None = None) -> None:
+        """The update for a task whose container the agent ended, or that went away."""
+        self.report(
+            task,
+            cause.state,
+            now,
+            source=cause.source,
+            reason=cause.reason,
+            message=cause.message,
+            exit=exit,
+            limitation=cause.limitation,
+        )
+
+    def status(
+        self,
+        task_id: pb.TaskID,
+        state: State,
+        now: Now,
+        source: Source,
+        reason: Reason | None,
+        message: str | None,
+    ) -> pb.TaskStatus:
+        return pb.TaskStatus(
+            task_id=task_id,
+            state=state,
+            source=source,
+            reason=reason,
+            message=message,
+            agent_id=self.info.id,
+            timestamp=now.wall_s,
+            uuid=self.ids.uuid(),
+        )
+
+    def take(self, task: Task, status: pb.TaskStatus, now: Now) -> None:
+        """An update that is complete: the task's state follows it, and it goes out."""
+        if may_follow(task.state, status.state):
+            task.state = status.state
+        task.status = status
+        if is_terminal(status.state):
+            task.executor.tasks.pop(task.key[1], None)
+            self.note_end(task)
+        if task.executor.abandoned:
+            self._settle(task, status)
+            return
+        self.updates.add(task.key, status, task.state, now)
+
+    def _settle(self, task: Task, status: pb.TaskStatus) -> None:
+        # Of a task whose framework is gone the master still wants to know when
+        # its resources are free.  No uuid: nobody acknowledges.
+        if not is_terminal(status.state):
+            return
+        status.ClearField("uuid")
+        update = agent_pb2.Call.Update(
+            framework_id=pb.FrameworkID(value=task.key[0]),
+            status=status,
+            latest_state=status.state,
+        )
+        self.tasks.pop(task.key, None)
+        self.send(agent_pb2.Call(type=agent_pb2.Call.UPDATE, update=update))
+
+    def answer(
+        self,
+        key: TaskKey,
+        partition_aware: bool,
+        now: Now,
+        reason: Reason,
+        message: str,
+        *,
+        state: State | None = None,
+    ) -> None:
+        """An update about a task that is not here: it was dropped, or is LOST."""
+        if state is None:
+            state = pb.TASK_DROPPED if partition_aware else pb.TASK_LOST
+        status = self.status(
+            pb.TaskID(value=key[1]), state, now, pb.TaskStatus.SOURCE_AGENT, reason, message
+        )
+        self.updates.add(key, status, state, now)
+
+    def note_end(self, task: Task) -> None:
+        executor = task.executor
+        self.history.add(task.key, Place(executor.sandbox, executor.pid is not None, ended=True))
+        self.effects.append(TaskEnded(task.key))
+
+    def framework(self, info: pb.FrameworkInfo) -> Framework:
+        """The framework that `info` describes, made known or brought up to date."""
+        known = self.frameworks.get(info.id.value)
+        if known is not None:
+            known.update(info)
+            return known
+        used = self.used_frameworks()
+        for framework_id in self.frameworks.keys() - used:
+            del self.frameworks[framework_id]
+        framework = self.frameworks[info.id.value] = Framework(info)
+        return framework
+
+    def used_frameworks(self) -> set[str]:
+        """Those that have processes or unacknowledged updates here."""
+        return {key[0] for key in self.executors} | {key[0] for key in self.updates}
+
+
+def fill_container(status: pb.TaskStatus, executor: Executor) -> None:
+    """Say in the status which container, and which process, it is about."""
+    container = status.container_status
+    container.container_id.value = executor.container_id
+    if executor.pid is not None:
+        container.executor_pid = executor.pid

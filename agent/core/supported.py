@@ -1,0 +1,34 @@
+"""What this agent cannot do yet: refused in words, never silently left out."""
+
+from __future__ import annotations
+
+from mesos_py.v1 import types_pb2 as pb
+
+
+def missing_for(task: pb.TaskInfo) -> str | None:
+    """What the task asks for that this agent does not have; None if all is there."""
+    command = task.executor.command if task.HasField("executor") else task.command
+    if command.uris:
+        return f"this agent fetches no URIs (asked for {command.uris[0].value!r})"
+    holder = task.executor if task.HasField("executor") else task
+    if holder.HasField("container"):
+        lacking = _missing_for_container(holder.container)
+        if lacking is not None:
+            return lacking
+    if task.HasField("command") and (task.HasField("health_check") or task.HasField("check")):
+        return "this agent runs no health checks"
+    return None
+
+
+def _missing_for_container(container: pb.ContainerInfo) -> str | None:
+    if container.type == pb.ContainerInfo.DOCKER:
+        return f"this agent runs no docker containers (asked for {container.docker.image!r})"
+    if container.volumes:
+        return f"this agent mounts no volumes (asked for {container.volumes[0].container_path!r})"
+    if container.network_infos:
+        return "this agent has no networks besides the host's"
+    if container.HasField("rlimit_info"):
+        return "this agent sets no rlimits"
+    if container.hostname:
+        return "this agent gives containers no host names of their own"
+    return None

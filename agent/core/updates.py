@@ -1,0 +1,165 @@
+"""Status updates on their way to the framework: one acknowledged stream per task.
+
+Only the head of a stream is in flight; the next update goes out when the framework
+has acknowledged it.  A head that is not acknowledged is repeated for ever, and all
+heads are sent again when the agent has registered.  An update is thus delivered at
+least once and, within its task, in order.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from agent.core.effects import TaskKey
+from agent.core.timers import Timers
+from mesos_py.clock import Now
+from mesos_py.states import is_terminal
+from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import types_pb2 as pb
+
+# Mesos: STATUS_UPDATE_RETRY_INTERVAL_MIN and _MAX.
+FIRST_RETRY_S = 10.0
+MAX_RETRY_S = 600.0
+# A head that waits while its task has ended is repeated after this long already:
+# the master frees the task's resources on the news that rides with it.
+NEWS_RETRY_S = 1.0
+
+
+class Ack(enum.Enum):
+    """What an acknowledgement did."""
+
+    NEXT = "the head was acknowledged"
+    ENDED = "the stream's terminal update was acknowledged"
+    UNKNOWN = "acknowledgement for a task without updates"
+    MISMATCH = "acknowledgement of another update than the one in flight"
+
+
+@dataclass(slots=True)
+class Stream:
+    """The updates of one task that the framework has not acknowledged, oldest first."""
+
+    framework_id: pb.FrameworkID
+    queue: deque[pb.TaskStatus] = field(default_factory=deque)
+    latest: pb.TaskState.ValueType = pb.TASK_STAGING
+    # Of all updates so far: an executor may repeat any of them.
+    uuids: set[bytes] = field(default_factory=set)
+    interval_s: float = FIRST_RETRY_S
+    due_s: float = 0.0
+
+
+class UpdateStreams:
+    """All streams.  `send` takes the calls for the master, in order."""
+
+    def __init__(self, send: Callable[[agent_pb2.Call], None]) -> None:
+        self._send = send
+        self._streams: dict[TaskKey, Stream] = {}
+        self._timers = Timers()
+        self._paused = True
+
+    def __len__(self) -> int:
+        return len(self._streams)
+
+    def __contains__(self, key: TaskKey) -> bool:
+        return key in self._streams
+
+    def __iter__(self) -> Iterator[TaskKey]:
+        return iter(self._streams)
+
+    def has(self, key: TaskKey, uuid: bytes) -> bool:
+        """Whether an update with this uuid was taken before."""
+        stream = self._streams.get(key)
+        return stream is not None and uuid in stream.uuids
+
+    def ended(self, key: TaskKey) -> bool:
+        """Whether the task's terminal update was taken and waits to be acknowledged."""
+        stream = self._streams.get(key)
+        return stream is not None and is_terminal(stream.latest)
+
+    def head(self, key: TaskKey) -> pb.TaskStatus | None:
+        stream = self._streams.get(key)
+        return stream.queue[0] if stream is not None and stream.queue else None
+
+    def add(
+        self, key: TaskKey, status: pb.TaskStatus, latest: pb.TaskState.ValueType, now: Now
+    ) -> None:
+        """Take an update.  `latest` is the task's newest state, which goes with it."""
+        stream = self._streams.get(key)
+        if stream is None:
+            stream = self._streams[key] = Stream(pb.FrameworkID(value=key[0]))
+        stream.uuids.add(status.uuid)
+        stream.latest = latest
+        stream.queue.append(status)
+        if self._paused:
+            return
+        if len(stream.queue) == 1:
+            self._send_head(key, stream, FIRST_RETRY_S, now.monotonic_s)
+        elif is_terminal(latest):
+            news_s = now.monotonic_s + NEWS_RETRY_S
+            if news_s < stream.due_s:
+                stream.due_s = news_s
+                self._timers.set(key, news_s)
+
+    def acknowledge(self, key: TaskKey, uuid: bytes, now: Now) -> Ack:
+        stream = self._streams.get(key)
+        if stream is None or not stream.queue:
+            return Ack.UNKNOWN
+        if stream.queue[0].uuid != uuid:
+            return Ack.MISMATCH
+        acknowledged = stream.queue.popleft()
+        if is_terminal(acknowledged.state):
+            self._close(key)
+            return Ack.ENDED
+        if stream.queue and not self._paused:
+            self._send_head(key, stream, FIRST_RETRY_S, now.monotonic_s)
+        else:
+            self._timers.cancel(key)
+        return Ack.NEXT
+
+    def pause(self) -> None:
+        """There is no master to send to."""
+        self._paused = True
+
+    def resume(self, now: Now) -> None:
+        """The agent has registered: all heads go out again."""
+        self._paused = False
+        for key, stream in self._streams.items():
+            if stream.queue:
+                self._send_head(key, stream, FIRST_RETRY_S, now.monotonic_s)
+
+    def drop_framework(self, framework_id: str) -> None:
+        """The framework is gone: nobody will ever acknowledge."""
+        for key in [key for key in self._streams if key[0] == framework_id]:
+            self._close(key)
+
+    def next_s(self) -> float | None:
+        """When `repeat` should be called, on the monotonic clock."""
+        return None if self._paused else self._timers.next_s()
+
+    def repeat(self, now: Now) -> None:
+        """Send the heads again whose time has come."""
+        if self._paused:
+            return
+        for due in self._timers.due(now.monotonic_s):
+            key = (due[0], due[1])
+            stream = self._streams.get(key)
+            if stream is not None and stream.queue:
+                interval_s = min(MAX_RETRY_S, stream.interval_s * 2)
+                self._send_head(key, stream, interval_s, now.monotonic_s)
+
+    def _send_head(self, key: TaskKey, stream: Stream, interval_s: float, now_s: float) -> None:
+        stream.interval_s = interval_s
+        stream.due_s = now_s + interval_s
+        self._timers.set(key, stream.due_s)
+        update = agent_pb2.Call.Update(
+            framework_id=stream.framework_id,
+            status=stream.queue[0],
+            latest_state=stream.latest,
+        )
+        self._send(agent_pb2.Call(type=agent_pb2.Call.UPDATE, update=update))
+
+    def _close(self, key: TaskKey) -> None:
+        del self._streams[key]
+        self._timers.cancel(key)

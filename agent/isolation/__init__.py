@@ -1,0 +1,1 @@
+"""Isolators: what keeps containers from each other."""

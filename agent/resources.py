@@ -1,0 +1,145 @@
+"""What this machine has to offer: detected, overridden by text; and its attributes."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from mesos_py import ranges
+from mesos_py.errors import InvalidResources, InvalidValue
+from mesos_py.resources import MILLI, Resources, checked_ranges
+from mesos_py.v1 import types_pb2 as pb
+
+MB: Final = 1024 * 1024
+# Clear of 32768-60999, from which the kernel picks ports by itself.
+DEFAULT_PORTS: Final = ((31000, 32000),)
+MAX_TEXT: Final = 100_000
+
+
+def usable_mb(total_mb: int, kept_mb: int) -> int:
+    """What is left for tasks when the system keeps `kept_mb`, or half if that is less."""
+    return total_mb - kept_mb if total_mb >= 2 * kept_mb else total_mb // 2
+
+
+def detect(work_dir: Path) -> Resources:
+    """Cores, memory but 1 GB, the work directory's file system but 5 GB, ports (Mesos)."""
+    scalars = {
+        "cpus": psutil.cpu_count() or 1,
+        "mem": usable_mb(psutil.virtual_memory().total // MB, 1024),
+        "disk": usable_mb(psutil.disk_usage(str(work_dir)).total // MB, 5 * 1024),
+    }
+    return Resources(
+        {name: amount * MILLI for name, amount in scalars.items() if amount},
+        {"ports": DEFAULT_PORTS},
+    )
+
+
+def offered(text: str, work_dir: Path) -> Resources:
+    """What the agent offers: what `text` says, and for the rest what is detected.
+
+    "cpus:4;mem:1024;ports:[31000-31099]".  An amount of 0 offers none of it.  Raises
+    InvalidResources.
+    """
+    absent, given = _without_zeros(text)
+    named = Resources.parse(given, "resources") if given else Resources()
+    found = detect(work_dir)
+    names = {*named.names(), *absent}
+    merged = Resources(
+        {**{n: a for n, a in found.scalars.items() if n not in names}, **named.scalars},
+        {**{n: r for n, r in found.ranges.items() if n not in names}, **named.ranges},
+        named.sets,
+    )
+    for name, kinds in (
+        ("cpus", merged.scalars),
+        ("mem", merged.scalars),
+        ("disk", merged.scalars),
+    ):
+        if name in merged.names() and name not in kinds:
+            raise InvalidResources(f"resources.{name}", name, "must be a number")
+    if "ports" in merged.names() and "ports" not in merged.ranges:
+        raise InvalidResources("resources.ports", "ports", "must be ranges, such as [31000-32000]")
+    if not merged:
+        raise InvalidResources("resources", text, "leaves nothing to offer")
+    return merged
+
+
+_ZERO = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.-]*)\s*:\s*(0+(?:\.0*)?|\[\s*\])\s*")
+
+
+def _without_zeros(text: str) -> tuple[set[str], str]:
+    """The names that are given as zero or as no range, and the rest of the text."""
+    absent: set[str] = set()
+    kept: list[str] = []
+    for item in text.split(";"):
+        match = _ZERO.fullmatch(item)
+        if match is None:
+            kept.append(item)
+        elif match[1] in absent:
+            raise InvalidResources("resources", match[1], "is given twice")
+        else:
+            absent.add(match[1])
+    rest = ";".join(kept)
+    return absent, rest if rest.strip(" ;") else ""
+
+
+# ---- Attributes ---------------------------------------------------------------------
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,62}")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
+_RANGE = re.compile(r"(\d{1,19})\s*-\s*(\d{1,19})")
+
+
+def parse_attributes(text: str) -> list[pb.Attribute]:
+    """Attributes from "rack:r1;cores:8;ports:[1-9];zones:{a,b}": text, scalar, ranges, set.
+
+    Raises InvalidValue that names the item and what is wrong with it.
+    """
+    if len(text) > MAX_TEXT:
+        raise InvalidValue("attributes", text, f"is longer than {MAX_TEXT} characters")
+    found: dict[str, pb.Attribute] = {}
+    for item in filter(None, (part.strip() for part in text.split(";"))):
+        name, colon, value = (part.strip() for part in item.partition(":"))
+        if not colon or not value:
+            raise InvalidValue("attributes", item, "must be NAME:VALUE, such as rack:r1")
+        if not _NAME.fullmatch(name):
+            raise InvalidValue("attributes", name, "is no name for an attribute")
+        if name in found:
+            raise InvalidValue("attributes", name, "is given twice")
+        found[name] = _attribute(name, value)
+    return list(found.values())
+
+
+def _attribute(name: str, value: str) -> pb.Attribute:
+    where = f"attributes.{name}"
+    if value.startswith("["):
+        return pb.Attribute(name=name, type=pb.Value.RANGES, ranges=_ranges(where, value))
+    if value.startswith("{"):
+        if not value.endswith("}"):
+            raise InvalidValue(where, value, "must end with '}'")
+        items = [item.strip() for item in value[1:-1].split(",")]
+        if "" in items or len(set(items)) != len(items):
+            raise InvalidValue(where, value, "has an empty item, or one twice")
+        return pb.Attribute(name=name, type=pb.Value.SET, set=pb.Value.Set(item=items))
+    if _NUMBER.fullmatch(value) and math.isfinite(float(value)):
+        scalar = pb.Value.Scalar(value=float(value))
+        return pb.Attribute(name=name, type=pb.Value.SCALAR, scalar=scalar)
+    if any(ord(char) < 0x20 or ord(char) == 0x7F for char in value):
+        raise InvalidValue(where, value, "must not contain control characters")
+    return pb.Attribute(name=name, type=pb.Value.TEXT, text=pb.Value.Text(value=value))
+
+
+def _ranges(where: str, value: str) -> pb.Value.Ranges:
+    if not value.endswith("]"):
+        raise InvalidValue(where, value, "must end with ']'")
+    pairs: list[tuple[int, int]] = []
+    for part in value[1:-1].split(","):
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
+            raise InvalidValue(where, part.strip(), "must be BEGIN-END")
+        pairs.append((int(match[1]), int(match[2])))
+    spans: ranges.Ranges = checked_ranges(where, pairs)
+    return pb.Value.Ranges(range=[pb.Value.Range(begin=b, end=e) for b, e in spans])

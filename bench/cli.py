@@ -1,0 +1,52 @@
+"""`python -m bench`: run the benches, show and save what they find."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, cast
+
+import click
+from rich.console import Console
+
+from bench import plot
+from bench.processes import ROOT, BenchFailed
+from bench.report import Result, machine, save, show
+
+# By name: the module whose `run(quick)` measures.
+BENCHES: Final = {
+    "launch": "bench.launch",
+    "throughput": "bench.throughput",
+    "offer_latency": "bench.offer_latency",
+    "master_cpu": "bench.master_cpu",
+}
+
+
+@click.command()
+@click.argument("names", nargs=-1, type=click.Choice(list(BENCHES)))
+@click.option("--quick", is_flag=True, help="A few seconds: shows that it works, measures little.")
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=ROOT / "bench" / "results",
+    help="Where NAME.json and NAME.png go.",
+)
+def main(names: tuple[str, ...], quick: bool, results: Path) -> None:
+    """Measure NAMES (all by default), each next to its floor."""
+    console = Console()
+    for name in names or BENCHES:
+        run = cast("Callable[[bool], Result]", importlib.import_module(BENCHES[name]).run)
+        where = machine()
+        if max(where["load_average_before"][0], 0) > 0.5 * (os.cpu_count() or 1):
+            console.print("This machine is busy: the figures are those of a busy machine.")
+        with console.status(f"measuring {name} ..."):
+            try:
+                result = run(quick)
+            except BenchFailed as error:
+                raise click.ClickException(f"{name}: {error}") from None
+        show(result, console)
+        path = save(result, {**where, "quick": quick}, results)
+        plot.draw(result, path.with_suffix(".png"))
+        console.print(f"{path} and .png", style="dim", highlight=False)

@@ -1,0 +1,1 @@
+"""Frameworks written on the SDK."""

@@ -1,0 +1,217 @@
+"""Tasks, executors and statuses from few words.
+
+These only build messages; whatever they do not cover is set on the message itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from mesos_py.errors import InvalidValue
+from mesos_py.ids import check_id
+from mesos_py.resources import EMPTY, Resources
+from mesos_py.states import TaskState
+from mesos_py.v1.types_pb2 import (
+    AgentID,
+    CommandInfo,
+    Environment,
+    ExecutorID,
+    ExecutorInfo,
+    Label,
+    Offer,
+    TaskID,
+    TaskInfo,
+    TaskStatus,
+)
+
+# Where a task is to run: the offer that it uses, or the agent.
+Place: TypeAlias = Offer | AgentID | str
+# A text for `sh -c`, or the whole argv of a program.
+Command: TypeAlias = str | Sequence[str]
+
+
+def command_task(
+    name: str,
+    task_id: str,
+    offer: Place,
+    command: Command,
+    *,
+    cpus: float | None = None,
+    mem: float | None = None,
+    resources: Resources | None = None,
+    env: Mapping[str, str] | None = None,
+    user: str | None = None,
+    kill_grace_s: float | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> TaskInfo:
+    """A task that is a command.
+
+    command: a text for the shell, or a list that is executed as it is.
+    cpus, mem (MB), resources: what it needs; they add up (`resources` for ports, disk).
+    env: added to what the agent sets.
+    user: who runs it (None: the framework's user).
+    kill_grace_s: from SIGTERM to SIGKILL (None: the agent's default).
+
+    Raises InvalidValue for an unusable id, no resources at all, wrong amounts and an
+    empty command.
+    """
+    task = _task(name, task_id, offer, cpus, mem, resources)
+    task.command.CopyFrom(command_info(command, env=env, user=user))
+    if kill_grace_s is not None:
+        task.kill_policy.grace_period.nanoseconds = _nanoseconds("kill_grace_s", kill_grace_s)
+    task.labels.labels.extend(_labels(labels))
+    return task
+
+
+def executor_task(
+    name: str,
+    task_id: str,
+    offer: Place,
+    executor: ExecutorInfo,
+    *,
+    data: bytes = b"",
+    cpus: float | None = None,
+    mem: float | None = None,
+    resources: Resources | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> TaskInfo:
+    """A task for a custom executor, which gets `data` with it.
+
+    All tasks with an equal `executor` on one agent go to the same executor process.
+    """
+    task = _task(name, task_id, offer, cpus, mem, resources)
+    task.executor.CopyFrom(executor)
+    if data:
+        task.data = data
+    task.labels.labels.extend(_labels(labels))
+    return task
+
+
+def custom_executor(
+    executor_id: str,
+    command: Command,
+    *,
+    name: str = "",
+    cpus: float | None = 0.1,
+    mem: float | None = 32,
+    resources: Resources | None = None,
+    env: Mapping[str, str] | None = None,
+    user: str | None = None,
+    data: bytes = b"",
+    shutdown_grace_s: float | None = None,
+) -> ExecutorInfo:
+    """An executor: what starts it, and what it needs beside its tasks."""
+    executor = ExecutorInfo(
+        executor_id=ExecutorID(value=check_id("executor_id", executor_id)),
+        type=ExecutorInfo.CUSTOM,
+        name=name or executor_id,
+        command=command_info(command, env=env, user=user),
+        resources=_needs(cpus, mem, resources).to_proto(),
+    )
+    if data:
+        executor.data = data
+    if shutdown_grace_s is not None:
+        grace = _nanoseconds("shutdown_grace_s", shutdown_grace_s)
+        executor.shutdown_grace_period.nanoseconds = grace
+    return executor
+
+
+def command_info(
+    command: Command, *, env: Mapping[str, str] | None = None, user: str | None = None
+) -> CommandInfo:
+    if isinstance(command, str):
+        info = CommandInfo(value=command, shell=True)
+    else:
+        argv = list(command)
+        info = CommandInfo(value=argv[0] if argv else "", shell=False, arguments=argv)
+    if not info.value:
+        raise InvalidValue("command", command, "must not be empty")
+    for variable, value in (env or {}).items():
+        if not isinstance(value, str):
+            raise InvalidValue(f"env.{variable}", value, "must be a text")
+        info.environment.variables.append(Environment.Variable(name=variable, value=value))
+    if user is not None:
+        info.user = user
+    return info
+
+
+def launch(tasks: TaskInfo | Iterable[TaskInfo]) -> Offer.Operation:
+    """The operation that launches tasks, for `accept_offers`."""
+    listed = [tasks] if isinstance(tasks, TaskInfo) else list(tasks)
+    return Offer.Operation(
+        type=Offer.Operation.LAUNCH, launch=Offer.Operation.Launch(task_infos=listed)
+    )
+
+
+def task_status(
+    task: TaskInfo | TaskID | str,
+    state: TaskState.ValueType,
+    *,
+    message: str = "",
+    data: bytes = b"",
+    reason: TaskStatus.Reason.ValueType | None = None,
+    healthy: bool | None = None,
+) -> TaskStatus:
+    """What an executor reports of a task; the driver completes it."""
+    if isinstance(task, TaskInfo):
+        task_id = task.task_id.value
+    else:
+        task_id = task if isinstance(task, str) else task.value
+    return TaskStatus(
+        task_id=TaskID(value=check_id("task_id", task_id)),
+        state=state,
+        message=message or None,
+        data=data or None,
+        reason=reason,
+        healthy=healthy,
+    )
+
+
+def _task(
+    name: str,
+    task_id: str,
+    place: Place,
+    cpus: float | None,
+    mem: float | None,
+    resources: Resources | None,
+) -> TaskInfo:
+    if isinstance(place, Offer):
+        agent_id = place.agent_id.value
+    else:
+        agent_id = place if isinstance(place, str) else place.value
+    return TaskInfo(
+        name=name,
+        task_id=TaskID(value=check_id("task_id", task_id)),
+        agent_id=AgentID(value=check_id("agent_id", agent_id)),
+        resources=_needs(cpus, mem, resources).to_proto(),
+    )
+
+
+def _needs(cpus: float | None, mem: float | None, resources: Resources | None) -> Resources:
+    given = {"cpus": cpus, "mem": mem}
+    amounts = {name: amount for name, amount in given.items() if amount is not None}
+    needs = Resources.of(None, **amounts) + (resources or EMPTY)
+    if not needs:
+        raise InvalidValue("resources", "", "must ask for something, such as cpus and mem")
+    return needs
+
+
+def _nanoseconds(field: str, seconds: float) -> int:
+    if not 0 <= seconds < 2**33:
+        raise InvalidValue(field, seconds, "must be zero or more seconds")
+    return int(seconds * 1e9)
+
+
+def _labels(labels: Mapping[str, str] | None) -> list[Label]:
+    return [Label(key=key, value=value) for key, value in (labels or {}).items()]
+
+
+__all__ = [
+    "command_info",
+    "command_task",
+    "custom_executor",
+    "executor_task",
+    "launch",
+    "task_status",
+]

@@ -1,0 +1,511 @@
+"""One random history of a master, its agents and its frameworks, and what must hold in it.
+
+A history is a list of numbers: each is the seed of one step, and what the step does
+depends on that number and the state of the world alone.  So a history can be
+repeated, and made shorter by leaving steps out (`shortened`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from master.allocator.drf import DrfAllocator
+from master.core.cluster import Options
+from mesos_py.errors import MesosPyError
+from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import scheduler_pb2 as sched
+from mesos_py.v1 import types_pb2 as pb
+from tests.kit.core import World
+from tests.property.model_agent import AgentModel
+from tests.property.model_net import END, Net, Stream
+from tests.property.model_offers import OfferRules
+from tests.property.model_scheduler import Broken, Capability, Held, SchedulerModel
+from tests.property.model_truth import check_end, check_rest, check_truth
+
+MAX_AGENTS: Final = 4
+MAX_FRAMEWORKS: Final = 4
+ROLES: Final = ("*", "a", "b")
+AMOUNTS: Final = (
+    "cpus:4;mem:4096",
+    "cpus:2.5;mem:512;ports:[31000-31003]",
+    "cpus:1.1;mem:300;disk:100",
+    "cpus:0.3;mem:64",
+)
+
+
+class Run:
+    """See the module's docstring."""
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(seed)
+        self.net = Net()
+        self.options = Options(
+            offer_timeout_s=rng.choice((0.0, 10.0, 30.0)),
+            max_completed_frameworks=rng.choice((0, 1, 50, 50)),
+            max_completed_tasks=rng.choice((0, 3, 1000)),
+            max_unreachable_tasks=rng.choice((1, 1000)),
+            agent_timeout_s=rng.choice((20.0, 75.0)),
+        )
+        self.world = World(self.options, DrfAllocator(), self.net)
+        self.core = self.world.core
+        self.cluster = self.world.cluster
+        self.rules = OfferRules(self.cluster)
+        self.net.on_event = self._sent
+        self.agents: list[AgentModel] = []
+        self.schedulers: list[SchedulerModel] = []
+        self.liars: set[str] = set()
+        self.rng = rng
+        self.steps = 0
+        self.digest = hashlib.sha256()
+        self.record = False
+        self.trace: list[str] | None = None
+        self._agents_made = self._schedulers_made = 0
+        for _ in range(rng.randint(1, 3)):
+            self._join_agent(rng)
+            self._join_scheduler(rng)
+
+    # ---- Steps ---------------------------------------------------------------
+
+    def step(self, number: int) -> None:
+        rng = self.rng
+        rng.seed(number)
+        self.steps += 1
+        action = rng.choices(_ACTIONS, cum_weights=_WEIGHTS)[0]
+        action(self, rng)
+        self.check()
+
+    def check(self) -> None:
+        self.world.check()
+        check_truth(self)
+        self.rules.check(self.world.clock.now())
+
+    def note(self, text: str, *args: object) -> None:
+        if self.trace is not None:
+            moment = self.world.clock.monotonic_s - 1000
+            self.trace.append(f"{self.steps:5} {moment:9.3f} {text % args}")
+
+    def _sent(self, link: int, event: Any) -> None:
+        if self.record:
+            self.digest.update(b"%d:" % link)
+            self.digest.update(event.SerializeToString(deterministic=True))
+        if self.trace is not None:
+            self.note("        master -> %d: %s", link, _shown(event))
+        if isinstance(event, sched.Event) and event.type == sched.Event.OFFERS:
+            self.rules.sent(link, event.offers.offers, self.world.clock.now())
+
+    # ---- The network -----------------------------------------------------------
+
+    def _deliver(self, rng: random.Random) -> None:
+        waiting = self.net.deliverable()
+        if not waiting:
+            self._pass_time(rng)
+            return
+        self.deliver(*rng.choice(waiting))
+
+    def deliver(self, stream: Stream, up: bool) -> None:
+        if not up:
+            item = self.net.deliver_down(stream)
+            self.note("%s <- %d: %s", stream.peer.name, stream.number, _shown(item))
+            if isinstance(stream.peer, AgentModel) and stream.peer.faulty:
+                self.liars.add(stream.peer.id)
+            return
+        now = self.world.clock.now()
+        item = self.net.take_up(stream)
+        self.note("%s -> %d: %s", stream.peer.name, stream.number, _shown(item))
+        if stream.of_agent:
+            if item is END:
+                self.core.agent_disconnected(stream.number, now)
+            else:
+                self.core.agent_call(stream.number, item, now)
+        elif item is END:
+            self.rules.ended(stream.number)
+            self.core.framework_disconnected(stream.number, now)
+        else:
+            self._call(stream, item)
+
+    def _call(self, stream: Stream, call: sched.Call) -> None:
+        now = self.world.clock.now()
+        framework_id = call.framework_id.value
+        if call.type == sched.Call.SUBSCRIBE and framework_id:
+            known = self.cluster.frameworks.get(framework_id)
+            if (known is None or known.recovered) and isinstance(stream.peer, SchedulerModel):
+                # The master has forgotten that it ended: what became of its tasks, too.
+                for task in stream.peer.tasks.values():
+                    task.sure = False
+        before = self.rules.before(stream.number, call)
+        self.core.framework_call(stream.number, call, now)
+        self.rules.after(stream.number, call, before, now)
+
+    def _lose_message(self, rng: random.Random) -> None:
+        """An acknowledgement or update vanishes in a stream: both are said again."""
+        waiting = [(s, up) for s, up in self.net.deliverable()]
+        if not waiting:
+            return
+        stream, up = rng.choice(waiting)
+        queue = stream.up if up else stream.down
+        item = queue[0]
+        if item is not END and up and _may_vanish(stream, item):
+            queue.popleft()
+            self.note("lost: %s -> %d: %s", stream.peer.name, stream.number, _shown(item))
+
+    def _break(self, rng: random.Random) -> None:
+        streams = list(self.net.streams.values())
+        if streams:
+            stream = rng.choice(streams)
+            self.note("break %d of %s", stream.number, stream.peer.name)
+            self.net.break_off(stream, rng)
+
+    def _freeze(self, rng: random.Random) -> None:
+        streams = list(self.net.streams.values())
+        if streams:
+            stream = rng.choice(streams)
+            stream.frozen = not stream.frozen
+            self.note("frozen=%s %d of %s", stream.frozen, stream.number, stream.peer.name)
+
+    # ---- Time --------------------------------------------------------------------
+
+    def _pass_time(self, rng: random.Random) -> None:
+        self.advance(rng.choice((0.001, 0.01, 0.01, 0.02, 0.02, 0.5, 3.0)))
+
+    def _pass_long(self, rng: random.Random) -> None:
+        self.advance(rng.choice((10.0, 30.0, 90.0)))
+
+    def _stall(self, rng: random.Random) -> None:
+        """The master's process does not run for a while."""
+        self.note("stall")
+        self.world.clock.advance(rng.choice((2.0, 40.0, 400.0)))
+        self.core.tick(self.world.clock.now())
+
+    def advance(self, seconds: float) -> None:
+        self.note("advance %g", seconds)
+        self.world.advance(seconds)
+
+    # ---- Agents --------------------------------------------------------------------
+
+    def _join_agent(self, rng: random.Random) -> None:
+        if len(self.agents) < MAX_AGENTS:
+            self._agents_made += 1
+            faulty = rng.random() < 0.2
+            agent = AgentModel(self.net, self._agents_made, rng.choice(AMOUNTS), faulty)
+            self.note("new %s faulty=%s", agent.name, faulty)
+            self.agents.append(agent)
+            agent.register()
+
+    def _agent(self, rng: random.Random) -> AgentModel:
+        return rng.choice(self.agents)
+
+    def _progress(self, rng: random.Random) -> None:
+        agent = self._agent(rng)
+        self.note("progress on %s", agent.name)
+        agent.progress(rng)
+
+    def _doom(self, rng: random.Random) -> None:
+        agent = self._agent(rng)
+        self.note("doomed end on %s", agent.name)
+        agent.end_doomed()
+
+    def _exit_executor(self, rng: random.Random) -> None:
+        agent = self._agent(rng)
+        self.note("executor exit on %s", agent.name)
+        agent.exit_executor(rng)
+
+    def _repeat(self, rng: random.Random) -> None:
+        agent = self._agent(rng)
+        if agent.updates:
+            agent.repeat(rng.choice(list(agent.updates)))
+
+    def _connect_agent(self, rng: random.Random) -> None:
+        """Mostly of those that have lost their stream; now and then one more stream."""
+        away = [each for each in self.agents if each.stream is None]
+        agent = rng.choice(away or self.agents)
+        if agent.stream is None or rng.random() < 0.1:
+            self.note("%s registers again", agent.name)
+            agent.register()
+
+    def _crash_agent(self, rng: random.Random) -> None:
+        agent = self._agent(rng)
+        self.note("%s crashes", agent.name)
+        agent.crash(rng)
+
+    def _unregister(self, rng: random.Random) -> None:
+        """A planned end: everything stops first."""
+        agent = self._agent(rng)
+        if agent.registered and not agent.faulty:
+            self.note("%s unregisters", agent.name)
+            agent.unregister()
+
+    def _refuse_task(self, rng: random.Random) -> None:
+        agent = self._agent(rng)
+        agent.refuse_next = rng.choice((pb.TASK_DROPPED, pb.TASK_ERROR, pb.TASK_FAILED))
+
+    def _agent_lies(self, rng: random.Random) -> None:
+        liars = [agent for agent in self.agents if agent.faulty]
+        if liars:
+            agent = rng.choice(liars)
+            known = [(s.id, task_id) for s in self.schedulers for task_id in [*s.tasks][-5:]]
+            self.note("%s lies", agent.name)
+            agent.lie(rng, known)
+
+    # ---- Frameworks ------------------------------------------------------------------
+
+    def _join_scheduler(self, rng: random.Random) -> None:
+        self.schedulers = [each for each in self.schedulers if not each.ended]
+        if len(self.schedulers) >= MAX_FRAMEWORKS:
+            return
+        self._schedulers_made += 1
+        info = pb.FrameworkInfo(
+            name=f"f{self._schedulers_made}",
+            user="nobody",
+            failover_timeout=rng.choice((0.0, 5.0, 60.0, 3600.0)),
+        )
+        if rng.random() < 0.6:
+            info.capabilities.add(type=Capability.PARTITION_AWARE)
+        if rng.random() < 0.4:
+            info.capabilities.add(type=Capability.MULTI_ROLE)
+            info.roles.extend(rng.sample(ROLES, rng.randint(1, 3)))
+        elif rng.random() < 0.5:
+            info.role = rng.choice(ROLES)
+        faulty = rng.random() < 0.25
+        scheduler = SchedulerModel(self.net, info.name, info, faulty, self.liars)
+        scheduler.forgetful = rng.random() < 0.3
+        self.note("new %s faulty=%s aware=%s", info.name, faulty, scheduler.aware)
+        self.schedulers.append(scheduler)
+        scheduler.subscribe()
+
+    def _scheduler(self, rng: random.Random) -> SchedulerModel:
+        return rng.choice(self.schedulers)
+
+    def _accept(self, rng: random.Random) -> None:
+        self._scheduler(rng).accept(rng)
+
+    def _decline(self, rng: random.Random) -> None:
+        self._scheduler(rng).decline(rng)
+
+    def _kill(self, rng: random.Random) -> None:
+        self._scheduler(rng).kill(rng)
+
+    def _acknowledge(self, rng: random.Random) -> None:
+        self._scheduler(rng).acknowledge(rng)
+
+    def _wish(self, rng: random.Random) -> None:
+        self._scheduler(rng).wish(rng)
+
+    def _reconcile(self, rng: random.Random) -> None:
+        self._scheduler(rng).reconcile()
+
+    def _end_executor(self, rng: random.Random) -> None:
+        self._scheduler(rng).end_executor(rng)
+
+    def _err(self, rng: random.Random) -> None:
+        scheduler = self._scheduler(rng)
+        foreign: list[Held] = []
+        for other in self.schedulers:
+            if other is not scheduler:
+                foreign.extend(other.offers.values())
+        scheduler.err(rng, foreign)
+
+    def _scheduler_lies(self, rng: random.Random) -> None:
+        liars = [each for each in self.schedulers if each.faulty]
+        if liars:
+            rng.choice(liars).lie(rng)
+
+    def _connect_scheduler(self, rng: random.Random) -> None:
+        away = [each for each in self.schedulers if each.stream is None and not each.ended]
+        scheduler = rng.choice(away or self.schedulers)
+        if scheduler.ended or (scheduler.stream is not None and rng.random() < 0.9):
+            return
+        suppressed = [role for role in scheduler.roles if rng.random() < 0.1]
+        self.note("%s subscribes again", scheduler.name)
+        scheduler.subscribe(suppressed)
+
+    def _crash_scheduler(self, rng: random.Random) -> None:
+        scheduler = self._scheduler(rng)
+        self.note("%s crashes", scheduler.name)
+        scheduler.crash(rng)
+
+    def _teardown(self, rng: random.Random) -> None:
+        scheduler = self._scheduler(rng)
+        if rng.random() < 0.5:
+            scheduler.teardown()
+            return
+        self.note("operator tears %s down", scheduler.name)
+        try:
+            self.core.teardown(scheduler.id, self.world.clock.now())
+        except MesosPyError:
+            pass
+
+    # ---- The operator -------------------------------------------------------------------
+
+    def _operate(self, rng: random.Random) -> None:
+        now = self.world.clock.now()
+        if rng.random() < 0.5:
+            self.core.set_weight(rng.choice(ROLES), rng.choice((0.5, 1.0, 3.0)), now)
+            return
+        tasks = [task for f in self.cluster.frameworks.values() for task in f.tasks.values()]
+        if tasks:
+            self.core.kill_task(rng.choice(tasks), None)
+
+    # ---- The end ---------------------------------------------------------------------------
+
+    def deliver_all(self) -> None:
+        for _ in range(100_000):
+            waiting = self.net.deliverable()
+            if not waiting:
+                return
+            for stream, up in waiting:
+                if stream.up if up else stream.down:
+                    self.deliver(stream, up)
+        raise Broken("messages go round and round")
+
+    def settle(self) -> None:
+        """No more faults: all come back, and everything finds its end."""
+        rng = self.rng
+        rng.seed(0)
+        for stream in list(self.net.streams.values()):
+            if stream.frozen:
+                self.net.break_off(stream, rng)
+        for agent in self.agents:
+            agent.refuse_next = None
+            if agent.faulty:
+                agent.crash(rng)
+                agent.faulty = False
+        self.deliver_all()
+        for _ in range(8):
+            self._all_back()
+            self.advance(30.0)
+            self.check()
+        check_rest(self)
+        for agent in self.agents:
+            agent.finish()
+        for scheduler in self.schedulers:
+            if scheduler.subscribed and self.rng.random() < 0.3:
+                scheduler.teardown()
+        for _ in range(3):
+            self._all_back()
+            self.advance(30.0)
+            self.check()
+        check_rest(self)
+        check_end(self)
+
+    def _all_back(self) -> None:
+        self.deliver_all()
+        for agent in self.agents:
+            if agent.stream is None:
+                agent.register()
+            agent.end_doomed()
+            agent.repeat()
+        for scheduler in self.schedulers:
+            if scheduler.stream is None and not scheduler.ended:
+                scheduler.subscribe()
+            elif scheduler.subscribed and self.rng.random() < 0.3:
+                scheduler.reconcile()
+        for _ in range(10):
+            self.deliver_all()
+            for scheduler in self.schedulers:
+                scheduler.acknowledge_all()
+        self.deliver_all()
+
+
+def _may_vanish(stream: Stream, item: Any) -> bool:
+    if stream.of_agent:
+        return bool(item.type == agent_pb2.Call.UPDATE and item.update.status.uuid)
+    return bool(item.type == sched.Call.ACKNOWLEDGE)
+
+
+def _shown(item: Any) -> str:
+    return " ".join(str(item).split()) if item is not END else "END"
+
+
+_TABLE: Final[Sequence[tuple[int, Callable[[Run, random.Random], None]]]] = (
+    (500, Run._deliver),
+    (70, Run._pass_time),
+    (5, Run._pass_long),
+    (1, Run._stall),
+    (4, Run._lose_message),
+    (6, Run._break),
+    (4, Run._freeze),
+    (5, Run._join_agent),
+    (70, Run._progress),
+    (15, Run._doom),
+    (5, Run._exit_executor),
+    (15, Run._repeat),
+    (20, Run._connect_agent),
+    (3, Run._crash_agent),
+    (1, Run._unregister),
+    (2, Run._refuse_task),
+    (15, Run._agent_lies),
+    (5, Run._join_scheduler),
+    (70, Run._accept),
+    (20, Run._decline),
+    (10, Run._kill),
+    (60, Run._acknowledge),
+    (10, Run._wish),
+    (4, Run._reconcile),
+    (2, Run._end_executor),
+    (8, Run._err),
+    (10, Run._scheduler_lies),
+    (20, Run._connect_scheduler),
+    (3, Run._crash_scheduler),
+    (1, Run._teardown),
+    (2, Run._operate),
+)
+_ACTIONS: Final = [action for _, action in _TABLE]
+_WEIGHTS: Final = [sum(weight for weight, _ in _TABLE[: i + 1]) for i in range(len(_TABLE))]
+
+
+# ---- Histories ------------------------------------------------------------------------
+
+
+def history(seed: int, length: int) -> list[int]:
+    rng = random.Random(seed)
+    return [rng.getrandbits(32) for _ in range(length)]
+
+
+def play(seed: int, numbers: Sequence[int], run: Run | None = None) -> Run:
+    """The whole history and its end.  Raises what goes wrong."""
+    run = run if run is not None else Run(seed)
+    for number in numbers:
+        run.step(number)
+    run.settle()
+    return run
+
+
+def failure(seed: int, numbers: Sequence[int]) -> str:
+    """What goes wrong in the history, without its particulars; "" if nothing does."""
+    try:
+        play(seed, numbers)
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:24]}"
+    return ""
+
+
+def shortened(seed: int, numbers: Sequence[int], tries: int) -> list[int]:
+    """Fewer steps in which the same goes wrong; leaves out ever smaller pieces."""
+    steps = list(numbers)
+    wanted = failure(seed, steps)
+    size = len(steps) // 2
+    while size and tries > 0:
+        start = 0
+        while start < len(steps) and tries > 0:
+            tries -= 1
+            fewer = steps[:start] + steps[start + size :]
+            if failure(seed, fewer) == wanted:
+                steps = fewer
+            else:
+                start += size
+        size //= 2
+    return steps
+
+
+def told(seed: int, numbers: Sequence[int]) -> str:
+    """The history in words, up to where it goes wrong."""
+    run = Run(seed)
+    run.trace = []
+    try:
+        play(seed, numbers, run)
+    except Exception as error:
+        run.trace.append(f"{type(error).__name__}: {error}")
+    return "\n".join(run.trace)

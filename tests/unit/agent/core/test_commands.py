@@ -1,0 +1,369 @@
+"""Command tasks, from acceptance to the acknowledged end."""
+
+import pytest
+
+from mesos_py.v1 import types_pb2 as pb
+from tests.kit.agent_core import CAPABILITY, AgentWorld, command, framework_info
+
+TERM_THEN_KILL = ["TERM", "KILL"]
+
+
+def signals(world: AgentWorld) -> list[str]:
+    return [name for _, name in world.kills()]
+
+
+def running(world: AgentWorld, task_id: str = "t", **info) -> None:
+    world.run(command(task_id, **info))
+    world.started(task_id)
+    world.acknowledge_all(task_id)
+
+
+def test_a_task_reports_starting_then_running_with_its_pid_then_its_end():
+    world = AgentWorld()
+    world.run(command("t"))
+    world.started("t", pid=77)
+    world.ended("t", 0)
+    world.acknowledge_all("t")
+    assert world.states("t") == ["STARTING", "RUNNING", "FINISHED"]
+    starting, ran, finished = (update.status for update in world.updates("t"))
+    assert not starting.container_status.HasField("executor_pid")
+    assert ran.container_status.executor_pid == 77
+    assert finished.exit_status.exit_code == 0
+    for each in (starting, ran, finished):
+        assert each.source == pb.TaskStatus.SOURCE_EXECUTOR
+        assert (each.agent_id.value, each.executor_id.value) == ("A1", "t")
+        assert each.container_status.container_id.value == world.container("t")
+        assert len(each.uuid) == 16
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "message"),
+    [
+        (0, "FINISHED", "Command exited with status 0"),
+        (3 << 8, "FAILED", "Command exited with status 3"),
+        (137 << 8, "FAILED", "Command exited with status 137"),
+        (9, "FAILED", "Command terminated with signal SIGKILL"),
+        (11 | 0x80, "FAILED", "Command terminated with signal SIGSEGV"),
+        (40, "FAILED", "Command terminated with signal 40"),
+    ],
+)
+def test_the_wait_status_decides_the_end(status, state, message):
+    world = AgentWorld()
+    running(world)
+    world.ended("t", status)
+    assert world.states("t")[-1] == state
+    assert world.last("t").message == message
+
+
+def test_exit_137_and_sigkill_are_told_apart():
+    world = AgentWorld()
+    running(world, "exits")
+    running(world, "killed")
+    world.ended("exits", 137 << 8)
+    world.ended("killed", 9)
+    assert world.last("exits").exit_status.exit_code == 137
+    assert not world.last("exits").exit_status.HasField("signal")
+    assert world.last("killed").exit_status.signal == 9
+    assert not world.last("killed").exit_status.HasField("exit_code")
+
+
+def test_an_end_that_nobody_saw_is_failed_and_says_so():
+    world = AgentWorld()
+    running(world)
+    world.ended("t", None, "the warden was lost")
+    assert world.states("t")[-1] == "FAILED"
+    assert world.last("t").message == "Command ended, exit status unknown: the warden was lost"
+
+
+def test_a_command_that_cannot_be_started_failed_with_the_reason():
+    world = AgentWorld()
+    world.run(command("t"))
+    world.failed("t", "cannot run '/x': No such file or directory")
+    world.acknowledge("t")
+    last = world.last("t")
+    assert last.state == pb.TASK_FAILED
+    assert last.reason == pb.TaskStatus.REASON_CONTAINER_LAUNCH_FAILED
+    assert last.source == pb.TaskStatus.SOURCE_AGENT
+    assert "/x" in last.message
+
+
+# ---- Kill ---------------------------------------------------------------------------
+
+
+def test_kill_asks_first_and_kills_at_the_end_of_the_grace():
+    world = AgentWorld()
+    running(world)
+    world.kill("t", grace_s=5)
+    assert signals(world) == ["TERM"]
+    world.advance(4.99)
+    assert signals(world) == ["TERM"]
+    world.advance(0.01)
+    assert signals(world) == TERM_THEN_KILL
+    world.ended("t", 9)
+    assert world.states("t")[-1] == "KILLED"
+
+
+def test_a_killed_task_is_killed_however_it_ends():
+    world = AgentWorld()
+    running(world)
+    world.kill("t")
+    world.ended("t", 0)
+    assert world.states("t")[-1] == "KILLED"
+    assert world.last("t").exit_status.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("in_kill", "in_task", "expected"), [(7, 4, 7), (None, 4, 4), (None, None, 3), (0, 4, 0)]
+)
+def test_the_grace_is_that_of_the_kill_then_of_the_task_then_three_seconds(
+    in_kill, in_task, expected
+):
+    world = AgentWorld()
+    running(world, grace_s=in_task)
+    world.kill("t", in_kill)
+    if expected:
+        world.advance(expected - 0.001)
+        assert signals(world) == ["TERM"]
+        world.advance(0.001)
+        assert signals(world) == TERM_THEN_KILL
+    else:
+        assert signals(world) == ["KILL"]
+
+
+def test_a_second_kill_may_only_shorten_the_grace():
+    world = AgentWorld()
+    running(world)
+    world.kill("t", grace_s=10)
+    world.advance(1)
+    world.kill("t", grace_s=100)
+    world.advance(1)
+    world.kill("t", grace_s=2)
+    world.advance(1.99)
+    assert signals(world) == ["TERM"]
+    world.advance(0.01)
+    assert signals(world) == TERM_THEN_KILL
+    world.kill("t", grace_s=0)
+    assert signals(world) == TERM_THEN_KILL
+
+
+def test_killing_is_reported_to_frameworks_that_can_take_it():
+    world = AgentWorld()
+    world.framework = framework_info(CAPABILITY.TASK_KILLING_STATE)
+    running(world)
+    world.kill("t")
+    world.kill("t")
+    world.ended("t", 15)
+    world.acknowledge_all("t")
+    assert world.states("t") == ["STARTING", "RUNNING", "KILLING", "KILLED"]
+
+
+def test_a_kill_before_the_process_exists_stops_the_launch():
+    world = AgentWorld()
+    world.run(command("t"))
+    world.kill("t", grace_s=5)
+    assert signals(world) == ["TERM"]
+    world.failed("t", "stopped before it was started")
+    world.acknowledge("t")
+    last = world.last("t")
+    assert (last.state, last.source) == (pb.TASK_KILLED, pb.TaskStatus.SOURCE_AGENT)
+    assert last.reason == pb.TaskStatus.REASON_TASK_KILLED_DURING_LAUNCH
+
+
+def test_a_kill_that_crosses_the_start_is_an_ordinary_kill():
+    world = AgentWorld()
+    world.framework = framework_info(CAPABILITY.TASK_KILLING_STATE)
+    world.run(command("t"))
+    world.kill("t", grace_s=5)
+    world.started("t")
+    world.ended("t", 15)
+    world.acknowledge_all("t")
+    assert world.states("t") == ["STARTING", "RUNNING", "KILLING", "KILLED"]
+
+
+def test_a_kill_after_the_end_changes_nothing():
+    world = AgentWorld()
+    running(world)
+    world.ended("t", 0)
+    world.kill("t")
+    assert world.drops() == ["kill of a task that has ended"]
+    world.acknowledge_all("t")
+    world.kill("t")
+    assert world.states("t") == ["STARTING", "RUNNING", "FINISHED"]
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "state"),
+    [((), pb.TASK_LOST), ((CAPABILITY.PARTITION_AWARE,), pb.TASK_DROPPED)],
+)
+def test_a_kill_of_a_task_that_was_never_here_is_answered(capabilities, state):
+    world = AgentWorld()
+    world.framework = framework_info(*capabilities)
+    world.run(command("other"))
+    world.kill("t")
+    last = world.last("t")
+    assert (last.state, last.reason) == (state, pb.TaskStatus.REASON_EXECUTOR_TERMINATED)
+    assert last.source == pb.TaskStatus.SOURCE_AGENT
+    world.kill("t")
+    assert len(world.updates("t")) == 1
+
+
+# ---- Time limits, limits, shutdowns --------------------------------------------------
+
+
+def test_max_completion_time_kills_without_grace_and_fails_the_task():
+    world = AgentWorld()
+    running(world, max_completion_time=pb.DurationInfo(nanoseconds=60 * 10**9))
+    world.advance(59.9)
+    assert not world.kills()
+    world.advance(0.1)
+    assert signals(world) == ["KILL"]
+    world.ended("t", 9)
+    last = world.last("t")
+    assert last.state == pb.TASK_FAILED
+    assert last.reason == pb.TaskStatus.REASON_MAX_COMPLETION_TIME_REACHED
+
+
+def test_a_kill_before_max_completion_time_stands():
+    world = AgentWorld()
+    running(world, max_completion_time=pb.DurationInfo(nanoseconds=10**9))
+    world.kill("t", grace_s=5)
+    world.advance(2)
+    assert signals(world) == ["TERM"]
+    world.ended("t", 15)
+    assert world.last("t").state == pb.TASK_KILLED
+
+
+def test_a_container_over_its_limit_is_killed_and_its_task_failed_with_the_reason():
+    world = AgentWorld()
+    running(world)
+    limitation = pb.TaskResourceLimitation(resources=[pb.Resource(name="mem")])
+    world.core.on_container_limited(
+        world.container("t"),
+        pb.TaskStatus.REASON_CONTAINER_LIMITATION_MEMORY,
+        "used 70 MB of 64 MB",
+        limitation,
+        world.clock.now(),
+    )
+    world.collect()
+    assert signals(world) == ["KILL"]
+    world.ended("t", 9)
+    last = world.last("t")
+    assert last.reason == pb.TaskStatus.REASON_CONTAINER_LIMITATION_MEMORY
+    assert last.limitation == limitation
+    assert last.exit_status.signal == 9
+
+
+def test_a_limit_reached_while_being_killed_leaves_it_killed():
+    world = AgentWorld()
+    running(world)
+    world.kill("t")
+    world.core.on_container_limited(
+        world.container("t"),
+        pb.TaskStatus.REASON_CONTAINER_LIMITATION_MEMORY,
+        "",
+        pb.TaskResourceLimitation(),
+        world.clock.now(),
+    )
+    world.ended("t", 9)
+    assert world.last("t").state == pb.TASK_KILLED
+
+
+def test_shutdown_of_the_executor_of_a_command_is_a_kill_with_that_grace():
+    world = AgentWorld()
+    running(world)
+    world.shut_down_executor("t")
+    world.advance(4.9)
+    assert signals(world) == ["TERM"]
+    world.advance(0.1)
+    assert signals(world) == TERM_THEN_KILL
+    world.ended("t", 9)
+    assert world.last("t").state == pb.TASK_KILLED
+
+
+def test_a_removed_framework_is_told_nothing_but_the_master_learns_when_its_tasks_are_gone():
+    world = AgentWorld()
+    running(world)
+    world.run(command("done"))
+    world.started("done")
+    world.ended("done", 0)
+    before = len(world.updates("t"))
+    world.shut_down_framework()
+    assert signals(world) == ["TERM"]
+    assert list(world.core.state.updates) == []
+    world.acknowledge("done")
+    assert world.drops() == ["acknowledgement for a task without updates"]
+    world.ended("t", 15)
+    (settled,) = world.updates("t")[before:]
+    assert not settled.status.HasField("uuid")
+    assert settled.latest_state == pb.TASK_KILLED
+    assert not world.core.state.tasks
+    assert not world.core.state.frameworks
+
+
+def test_the_agents_stop_kills_all_tasks_and_then_says_so():
+    world = AgentWorld()
+    running(world, "a")
+    running(world, "b", grace_s=1)
+    world.core.on_stop(world.clock.now())
+    world.collect()
+    assert signals(world) == ["TERM", "TERM"]
+    world.advance(1)
+    assert world.kills()[2:] == [(world.container("b"), "KILL")]
+    world.ended("b", 9)
+    assert not world.stops()
+    world.ended("a", 15)
+    assert [stop.wanted for stop in world.stops()] == [True]
+    assert world.states("a")[-1] == world.states("b")[-1] == "KILLED"
+
+
+def test_a_stop_with_nothing_running_is_at_once():
+    world = AgentWorld()
+    world.core.on_stop(world.clock.now())
+    world.collect()
+    assert len(world.stops()) == 1
+
+
+def test_asked_to_stop_at_once_there_is_no_grace():
+    world = AgentWorld()
+    running(world)
+    world.core.on_stop(world.clock.now())
+    world.core.on_stop_at_once(world.clock.now())
+    world.collect()
+    assert signals(world) == TERM_THEN_KILL
+
+
+def test_a_task_that_arrives_during_the_stop_is_dropped():
+    world = AgentWorld()
+    running(world)
+    world.core.on_stop(world.clock.now())
+    world.run(command("late"))
+    assert world.last("late").state == pb.TASK_LOST
+    assert "shutting down" in world.last("late").message
+    assert len(world.specs()) == 1
+
+
+def test_followers_of_a_log_are_told_when_the_task_has_ended():
+    world = AgentWorld()
+    running(world)
+    assert world.task_ends() == []
+    place = world.core.find_task(("F1", "t"))
+    assert place is not None
+    assert (place.started, place.ended) == (True, False)
+    world.ended("t", 0)
+    assert world.task_ends() == ["t"]
+    world.acknowledge_all("t")
+    place = world.core.find_task(("F1", "t"))
+    assert place is not None
+    assert place.ended
+    assert place.sandbox == world.specs()[0].sandbox
+
+
+def test_only_so_many_ended_tasks_are_remembered():
+    world = AgentWorld(max_completed_tasks=2)
+    for name in ("a", "b", "c"):
+        running(world, name)
+        world.ended(name, 0)
+        world.acknowledge_all(name)
+    assert world.core.find_task(("F1", "a")) is None
+    assert world.core.find_task(("F1", "b")) is not None
+    assert not world.core.state.tasks
