@@ -122,20 +122,21 @@ def take(census: Census, master: str, console: Console, patience_s: float) -> di
     bar = Progress(
         TextColumn("counting"), BarColumn(), MofNCompleteColumn(), console=console, transient=True
     )
-    driver.start()
-    try:
-        with OperatorClient(master) as operator, bar:
-            row = bar.add_task("", total=total)
-            for number in range(1, total + 1):
-                counted.update(
-                    result_of(next_end(census, operator, driver, patience_s), driver, operator)
-                )
-                bar.update(row, completed=number)
-                if not console.is_terminal and (number % 20 == 0 or number == total):
-                    console.print(f"counting: {number} of {total} tasks have finished")
-    finally:
-        driver.stop()
-        driver.join()
+    with OperatorClient(master) as operator:
+        operator.version()  # fails at once where there is no master; a driver would wait
+        driver.start()
+        try:
+            with bar:
+                row = bar.add_task("", total=total)
+                for number in range(1, total + 1):
+                    end = next_end(census, operator, driver, patience_s)
+                    counted.update(result_of(end, driver, operator))
+                    bar.update(row, completed=number)
+                    if not console.is_terminal and (number % 20 == 0 or number == total):
+                        console.print(f"counting: {number} of {total} tasks have finished")
+        finally:
+            driver.stop()
+            driver.join()
     return counted
 
 

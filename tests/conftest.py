@@ -87,7 +87,11 @@ def _children() -> set[str]:
     """Our child processes, zombies too. (psutil would read the whole process table for it.)"""
     found = set()
     for listing in Path("/proc/self/task").glob("*/children"):
-        for pid in listing.read_text().split():
+        try:
+            pids = listing.read_text().split()
+        except OSError:
+            continue  # a thread that has just ended
+        for pid in pids:
             try:
                 found.add(f"{pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})")
             except OSError:

@@ -57,7 +57,8 @@ class DrfAllocator(Allocator):
         # Since the last cycle.  Dicts keep the order of events, which sets do not.
         self._dirty: dict[str, None] = {}
         self._awake: dict[Contender, None] = {}
-        self._loose: dict[tuple[Contender, str], None] = {}
+        # (framework, role, agent) of refusals that block no more.
+        self._loose: dict[tuple[str, str, str], None] = {}
         self._cycles = 0
         self._grants = 0
 
@@ -97,7 +98,7 @@ class DrfAllocator(Allocator):
         granted = contender.granted.get(refusal.agent_id)
         contender.declined = granted is None or refusal.resources.contains(granted)
         if self._filters.add(contender.refusals, refusal):
-            self._loose[contender, refusal.agent_id] = None
+            self._loose[_pair(refusal)] = None
 
     def _agent_changed(self, agent: AgentRow, attributes_changed: bool) -> None:
         self._agents[agent.agent_id] = agent
@@ -200,19 +201,17 @@ class DrfAllocator(Allocator):
             if contender.contending
         )
         loose, self._loose = self._loose, {}
-        for refusal in self._filters.due(now_s):
-            contender = self._roster.contender(refusal.framework_id, refusal.role)
-            if contender is not None:
-                loose[contender, refusal.agent_id] = None
+        loose.update((_pair(refusal), None) for refusal in self._filters.due(now_s))
         self._dirty = {}
         self._awake = {}
         if awake:
             for agent_id in self._open:
                 found.setdefault(agent_id, awake)
-        for contender, agent_id in loose:
+        for framework_id, role, agent_id in loose:
+            loosened = self._roster.contender(framework_id, role)
             who = found.get(agent_id, ())
-            if agent_id in self._open and contender.contending and who is not None:
-                found[agent_id] = {*who, contender}
+            if agent_id in self._open and loosened is not None and who is not None:
+                found[agent_id] = {*who, loosened}
         return found
 
     def _rotated(
@@ -251,3 +250,7 @@ class DrfAllocator(Allocator):
             self._open[agent_id] = None
         else:
             self._open.pop(agent_id, None)
+
+
+def _pair(refusal: Refusal) -> tuple[str, str, str]:
+    return refusal.framework_id, refusal.role, refusal.agent_id

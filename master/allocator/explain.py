@@ -95,17 +95,17 @@ class Explainer:
             self.roster.roles, self.view, self.shares, self.grants_made, errors.__setitem__
         )
         reasons = _Reasons()
-        holders = ""
+        holders: str | None = None
         everywhere = ((agent, None) for agent in self.agents.values())
         for outcome in contest(everywhere, self.view, ranking, self.now_s, errors.__setitem__):
             if outcome.winner in competing:
                 return []
             if row.framework_id in errors:
                 break
-            if not outcome.free and outcome.agent.active and not holders:
+            if holders is None and outcome.agent.active and not outcome.free:
                 holders = self._holders(row.framework_id)
             for contender in competing:
-                code, text = self._reason(contender, outcome, ranking, holders)
+                code, text = self._reason(contender, outcome, ranking, holders or "")
                 role = f"role {contender.role!r}: " if len(row.roles) > 1 else ""
                 reasons.add(code, role + text if code in _OF_ROLE else text, outcome.agent)
         if row.framework_id in errors:

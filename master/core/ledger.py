@@ -58,6 +58,9 @@ class Ledger:
         self._held: dict[tuple[str, str], dict[str, int]] = {}
         self._held_by_role: dict[str, dict[str, int]] = {}
         self._cluster: dict[str, int] = {}
+        # Of rows that are opened from now on: an agent that was away and is back must
+        # not be at a version that somebody decided on before.
+        self._first_version = 0
 
     # ---- Reading (ClusterView) -------------------------------------------
 
@@ -113,14 +116,14 @@ class Ledger:
         (require_fit); nothing is changed then.
         """
         used = require_fit(agent_id, amount, allocated)
-        version = 0
         old = self._rows.get(agent_id)
         if old is not None:
             if old.offered:
                 raise Conflict("the agent has offers out", agent=agent_id)
-            version = old.version + 1
             self.remove_agent(agent_id)
-        self._rows[agent_id] = Row(amount, amount - used, version, allocated=dict(allocated))
+        self._rows[agent_id] = Row(
+            amount, amount - used, self._first_version, allocated=dict(allocated)
+        )
         _add(self._cluster, amount)
         for holder, resources in allocated.items():
             self._hold(holder.framework_id, holder.role, resources)
@@ -134,6 +137,7 @@ class Ledger:
             self._unhold(holder.framework_id, holder.role, resources)
         _take(self._cluster, row.total)
         del self._rows[agent_id]
+        self._first_version = max(self._first_version, row.version + 1)
 
     # ---- Offers ----------------------------------------------------------
 

@@ -47,12 +47,15 @@ def answer_known(c: Cluster, framework: Framework, task: Task, now: Now) -> None
 
 def answer_ended(c: Cluster, framework: Framework, task: Task, now: Now) -> None:
     """Its agent will not repeat how the task ended, so it is said once more."""
-    _send_known(c, framework, task, task.state, now)
+    if _send_known(c, framework, task, task.state, now):
+        # Should the agent come back after all, with updates from before the end:
+        # the framework has seen the end.
+        task.update_state, task.update_uuid = task.state, b""
 
 
 def _send_known(
     c: Cluster, framework: Framework, task: Task, state: TaskState.ValueType, now: Now
-) -> None:
+) -> bool:
     status = statuses.master_status(
         task.task_id,
         task.agent_id,
@@ -71,7 +74,7 @@ def _send_known(
             status.check_status.CopyFrom(latest.check_status)
         if latest.HasField("container_status"):
             status.container_status.CopyFrom(latest.container_status)
-    statuses.send(c, framework, status)
+    return statuses.send(c, framework, status)
 
 
 def _send(

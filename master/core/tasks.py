@@ -44,6 +44,12 @@ def on_update(c: Cluster, agent: Agent, call: agent_pb2.Call.Update, now: Now) -
         return
     if task is not None:
         apply(c, task, call, now)
+        if task.update_state is not None and is_terminal(task.update_state):
+            if not is_terminal(status.state):
+                # The framework has been told of the end: nothing goes back from there.
+                c.drop("update-after-the-end", task=task_id, agent=agent.agent_id)
+                _pass_on(c, agent, framework_id, task_id, status.uuid)
+                return
     # An update of a task that is forgotten here goes on as well: only the
     # framework's acknowledgement ends the agent's repeating.
     if not statuses.send(c, framework, status):

@@ -75,9 +75,6 @@ def _tell(row: Row, now: float) -> None:
     click.secho(f"{row['name']} ({row['framework_id']})", bold=True)
     for finding in row["findings"]:
         click.echo(f"  * {finding}")
-    last = row["last_offer"]
-    when = f", the last {output.age(last, now)} ago" if last is not None else ""
-    click.echo(f"  offers so far: {row['offers_sent']}{when}")
     if row["requests"]:
         click.echo("")
         _table("asked for", row["requests"], _REQUESTS)

@@ -8,10 +8,9 @@ Subclass it in a test module of yours, name your factory, and let pytest collect
         def make(self, options):
             return MyAllocator(options)
 
-Every allocator must pass.  One that keeps room free on purpose (for guarantees,
-priorities or plans that are not set here, it should not) may turn single tests off
-by setting them to None, and says why beside it.  What an allocator is *for*, such
-as fair shares, is not tested here.
+Every allocator must pass; only one that keeps room free on purpose may leave out a
+test, by setting it to None in the subclass and saying why beside it.  What an
+allocator is *for*, such as fair shares, is not tested here.
 """
 
 from __future__ import annotations

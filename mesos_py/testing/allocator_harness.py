@@ -257,13 +257,17 @@ class AllocatorHarness:
 
     def left_out(self) -> list[tuple[str, str, str]]:
         """(framework, role, agent) that could be granted all that is free there."""
-        return [
-            (framework_id, role, agent_id)
-            for agent_id in self.agents
-            for framework_id, role in self.competing()
-            if self.cluster.free(agent_id)
-            and not self.hindrance(framework_id, role, agent_id, self.cluster.free(agent_id))
-        ]
+        found = []
+        pairs = list(self.competing())
+        for agent_id in self.agents:
+            free = self.cluster.free(agent_id)
+            if free:
+                found += [
+                    (framework_id, role, agent_id)
+                    for framework_id, role in pairs
+                    if not self.hindrance(framework_id, role, agent_id, free)
+                ]
+        return found
 
     # ---- The model of refusals --------------------------------------------
 
@@ -301,6 +305,7 @@ class AllocatorHarness:
                 del self._refusals[key]
 
     def competing(self) -> Iterator[tuple[str, str]]:
+        """(framework, role) to which offers may go."""
         for row in self.frameworks.values():
             for role in row.roles:
                 if _competes(row, role):

@@ -67,7 +67,7 @@ class RandomRun:
         assert not left_out, f"could be granted and were not: {left_out}"
         wake_s = h.allocator.next_wake_s()
         assert wake_s is None or wake_s > h.now_s, "wakes up for what is over"
-        if self.dice.random() < 0.2:
+        if self.dice.random() < 0.1:
             self._check_wake(wake_s)
 
     def _waiting(self) -> set[str]:

@@ -195,7 +195,8 @@ def test_a_host_that_is_not_there_is_explained_too(cluster):
 
 
 def test_what_waits_runs_as_soon_as_there_is_room(cluster, tmp_path):
-    fill = f"touch {tmp_path}/full.$MESOS_PY_INSTANCE; while ! [ -e {tmp_path}/go ]; do sleep 0.05; done"
+    fill = f"touch {tmp_path}/full.$MESOS_PY_INSTANCE; "
+    fill += f"while ! [ -e {tmp_path}/go ]; do sleep 0.05; done"
     filling = cluster.start("run", "-n", "2", "--cpus", "2", fill)
     until(lambda: len(list(tmp_path.glob("full.*"))) == 2)
     waiting = cluster.start("run", "--cpus", "2", "echo ran")

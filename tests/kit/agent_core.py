@@ -1,10 +1,10 @@
 """The agent's core alone: a master, executors and containers that are only lists.
 
-    world = AgentWorld()
-    world.run(world.command("t1"))
-    world.started("t1", pid=7)
-    assert world.states("t1") == ["STARTING"]      # the head alone is in flight
-    world.acknowledge("t1")
+world = AgentWorld()
+world.run(world.command("t1"))
+world.started("t1", pid=7)
+assert world.states("t1") == ["STARTING"]      # the head alone is in flight
+world.acknowledge("t1")
 """
 
 from __future__ import annotations
@@ -86,9 +86,7 @@ class AgentWorld:
         return self.master(Event(type=Event.RUN_TASKS, run_tasks=order))
 
     def kill(self, task_id: str, grace_s: float | None = None) -> list[Effect]:
-        order = Event.KillTask(
-            framework_id=self.framework.id, task_id=pb.TaskID(value=task_id)
-        )
+        order = Event.KillTask(framework_id=self.framework.id, task_id=pb.TaskID(value=task_id))
         if grace_s is not None:
             order.kill_policy.grace_period.nanoseconds = int(grace_s * 1e9)
         return self.master(Event(type=Event.KILL_TASK, kill_task=order))

@@ -45,7 +45,7 @@ class Run:
         self.options = Options(
             offer_timeout_s=rng.choice((0.0, 10.0, 30.0)),
             max_completed_frameworks=rng.choice((0, 1, 50, 50)),
-            max_completed_tasks=rng.choice((0, 3, 1000)),
+            max_completed_tasks=rng.choice((0, 1000, 1000, 1000)),
             max_unreachable_tasks=rng.choice((1, 1000)),
             agent_timeout_s=rng.choice((20.0, 75.0)),
         )
@@ -270,6 +270,9 @@ class Run:
             info.role = rng.choice(ROLES)
         faulty = rng.random() < 0.25
         scheduler = SchedulerModel(self.net, info.name, info, faulty, self.liars)
+        if self.options.max_completed_tasks == 0:
+            # A master without memory may say an end, and then what came before it.
+            scheduler.sure = False
         scheduler.forgetful = rng.random() < 0.3
         self.note("new %s faulty=%s aware=%s", info.name, faulty, scheduler.aware)
         self.schedulers.append(scheduler)

@@ -114,6 +114,8 @@ class SchedulerModel:
         self.net = net
         self.info = info
         self.faulty = faulty
+        # Whether the states of its tasks must add up.
+        self.sure = not faulty
         # Ids of agents whose word proves nothing.
         self.liars = liars
         self.stream: Stream | None = None
@@ -305,7 +307,7 @@ class SchedulerModel:
         else:
             self._serial += 1
             task_id = f"t{self._serial}"
-        self.tasks[task_id] = Launched(task_id, held.agent_id, sure=not self.faulty)
+        self.tasks[task_id] = Launched(task_id, held.agent_id, sure=self.sure)
         resources = [*wanted.to_proto()]
         info = pb.TaskInfo(
             name=task_id,

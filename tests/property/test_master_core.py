@@ -25,9 +25,10 @@ def test_random():
             model_run.play(base + i, numbers)
         except Exception as e:
             import traceback
+
             tb = traceback.format_exc()
             fewer = model_run.shortened(base + i, numbers, 200)
             print(model_run.told(base + i, fewer)[-6000:])
             print(tb[-2500:])
-            pytest.fail(f"seed {base+i}: {type(e).__name__} {e}")
+            pytest.fail(f"seed {base + i}: {type(e).__name__} {e}")
     print("us per step", (time.process_time() - t0) / n / _STEPS * 1e6)

@@ -223,8 +223,8 @@ class Runner:
 
     def _give_up(self, code: int, why: str) -> None:
         live = self._job.give_up(code)
-        if live:
-            self._say(f"{why}; ending {len(live)} task{'s' if len(live) > 1 else ''}")
+        tasks = f"; ending {len(live)} task{'s' if len(live) > 1 else ''}" if live else ""
+        self._say(f"{why}{tasks}")
         for each in live:
             self._client.kill_task(each.task_id, each.agent_id)
         self._state_needs()

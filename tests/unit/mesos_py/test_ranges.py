@@ -23,7 +23,7 @@ def is_canonical(ranges):
 
 
 def test_normalised_sorts_and_joins_what_touches_or_overlaps():
-    assert rng.normalised([(5, 6), (1, 2), (3, 3), (10, 20), (12, 13)]) == ((1, 6), (10, 20))
+    assert rng.normalised([(5, 6), (1, 2), (3, 4), (10, 20), (12, 13)]) == ((1, 6), (10, 20))
 
 
 def test_normalised_keeps_a_gap_of_one_number():

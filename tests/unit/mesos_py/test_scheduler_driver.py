@@ -2,6 +2,7 @@
 
 import queue
 import threading
+from typing import Any
 
 import pytest
 
@@ -26,11 +27,15 @@ QUICK = LinkTimeouts(backoff_first_s=0.01, backoff_cap_s=0.02, connect_s=5)
 PATIENCE_S = 10
 
 
+# A kind of call that only a later protocol has.
+LATER: Any = 4711
+
+
 class Recorder(Scheduler):
     """Notes each callback as (name, what it got), and does what `on` says for its name."""
 
     def __init__(self, **on):
-        self.notes = queue.Queue()
+        self.notes: queue.Queue[tuple[str, tuple[Any, ...]]] = queue.Queue()
         self.on = on
         self.threads = set()
 
@@ -163,7 +168,7 @@ def test_callbacks_all_run_on_one_thread_of_their_own(master, started):
 def test_scheduler_that_overrides_nothing_takes_everything(master, started):
     driver = started(Scheduler(), wait=False)
     master.wait_for_subscription()
-    refused = Event.Refused(call=4711, message="of a later protocol")
+    refused = Event.Refused(call=LATER, message="of a later protocol")
     master.send(
         Event(type=Event.OFFERS, offers=Event.Offers(offers=[make_offer()])),
         Event(type=Event.REFUSED, refused=refused),
@@ -598,8 +603,8 @@ def test_join_in_a_callback_and_join_before_start_are_mistakes(master, started):
     driver = SchedulerDriver(Recorder(), make_framework(), master.address)
     with pytest.raises(RuntimeError, match="not started"):
         driver.join()
+    driver.start()
     with pytest.raises(RuntimeError, match="once"):
-        driver.start()
         driver.start()
     driver.abort()
     driver.join(PATIENCE_S)

@@ -1,5 +1,7 @@
 """The scheduler's session: calls in, messages out, without IO."""
 
+from typing import Any
+
 import pytest
 
 from mesos_py.clock import ManualClock
@@ -36,6 +38,10 @@ from mesos_py.v1.types_pb2 import (
 )
 
 PARTITION_AWARE = FrameworkInfo.Capability(type=FrameworkInfo.Capability.PARTITION_AWARE)
+
+
+# A kind of event that only a later protocol has.
+LATER: Any = 4711
 
 
 def make_session(implicit: bool = True, max_call_bytes: int = 1_000_000, **fields):
@@ -182,7 +188,7 @@ def test_refusal_of_a_later_call_is_shown():
 
 def test_event_of_a_later_protocol_is_counted_and_passed_over():
     sess = subscribed_session()
-    sess.receive([Event(type=4711)])
+    sess.receive([Event(type=LATER)])
     assert sess.take_items() == []
     assert sess.ignored == 1
 
@@ -241,11 +247,12 @@ def test_several_offers_of_one_agent_are_merged():
 @pytest.mark.parametrize("call", ["accept", "decline"])
 def test_unknown_offer_is_an_error_naming_it(call):
     sess = subscribed_session()
+    make = {
+        "accept": lambda: run(sess, "o9", make_task("t1")),
+        "decline": lambda: sess.decline(["o9"], None),
+    }
     with pytest.raises(InvalidValue, match="offer_ids: 'o9': is not known here"):
-        if call == "accept":
-            run(sess, "o9", make_task("t1"))
-        else:
-            sess.decline(["o9"], None)
+        make[call]()
     assert taken(sess) == []
 
 
@@ -724,7 +731,7 @@ def test_update_of_the_framework_keeps_its_id_and_refuses_what_is_fixed():
     assert call.update_framework.framework_info.name == "m"
     assert call.update_framework.framework_info.id.value == "f1"
     other = checks.complete_framework(make_framework("m", user="u2"), "user-1", "host-0")
-    with pytest.raises(InvalidValue, match="framework.user"):
+    with pytest.raises(InvalidValue, match=r"framework\.user"):
         sess.update_framework(other)
 
 

@@ -23,9 +23,7 @@ def test_a_shell_command_is_given_to_sh():
     assert (spec.executable, spec.argv) == ("/bin/sh", ["sh", "-c", "echo $HOME | wc"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "argv"), [(["name", "-x"], ["name", "-x"]), ([], ["prog"])]
-)
+@pytest.mark.parametrize(("arguments", "argv"), [(["name", "-x"], ["name", "-x"]), ([], ["prog"])])
 def test_without_a_shell_the_arguments_are_the_whole_argv(arguments, argv):
     world = AgentWorld()
     info = pb.CommandInfo(shell=False, value="prog", arguments=arguments)

@@ -125,7 +125,8 @@ class AgentRuns(RuleBasedStateMachine):
 
     @rule(task_id=tasks, grace_s=st.sampled_from([None, 0, 1, 10]))
     def kill(self, task_id, grace_s):
-        if self.connected and task_id in self.ordered:
+        # A master orders no kill of a task whose acknowledged end it has passed on.
+        if self.connected and task_id in self.ordered and not self._forgotten(task_id):
             self.world.kill(task_id, grace_s)
             self.look()
 

@@ -190,3 +190,22 @@ def test_a_refusal_that_had_to_be_forgotten_blocks_no_more_in_the_very_next_cycl
         other = Resources.of(cpus=1 + number / 100, mem=100 - number)
         h.allocator.tell(Refusal("f", "*", "a", other, h.now_s + 1000))
     assert [grant.framework_id for grant in h.allocator.allocate(h.cluster, h.now_s)] == ["f"]
+
+
+def test_events_of_a_kind_that_it_does_not_know_are_ignored():
+    h = harness()
+    h.allocator.tell(object())  # type: ignore[arg-type]
+    assert h.cycle() == []
+
+
+def test_a_refusal_that_was_forgotten_for_a_framework_that_left_harms_nobody():
+    h = harness()
+    h.agent("a", "cpus:4")
+    h.framework("f")
+    h.decline(h.cycle()[0], seconds=5)
+    assert h.cycle() == []
+    for number in range(MAX_PER_AGENT):
+        other = Resources.of(cpus=1 + number / 100, mem=100 - number)
+        h.allocator.tell(Refusal("f", "*", "a", other, h.now_s + 1000))
+    h.remove_framework("f")
+    assert h.cycle() == []

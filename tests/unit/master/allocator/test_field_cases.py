@@ -404,7 +404,7 @@ def test_a_row_that_cannot_be_taken_over_leaves_its_framework_out_and_nobody_els
     h = harness()
     h.framework("f")
     h.framework("g")
-    h.change_framework("f", min_free=Poisoned())
+    h.change_framework("f", roles=("*", "new"), min_free=Poisoned())
     h.agent("a")
     assert winners(h.cycle()) == [("g", "a")]
     assert h.allocator.failures()["f"].count == 1
@@ -412,7 +412,7 @@ def test_a_row_that_cannot_be_taken_over_leaves_its_framework_out_and_nobody_els
     assert skip.code == "error"
     assert "poison" in skip.message
     h.give_back(h.held[0])
-    h.change_framework("f", min_free={})
+    h.change_framework("f", roles=("*",), min_free={})
     assert winners(h.cycle()) == [("f", "a")]
 
 

@@ -1,0 +1,89 @@
+"""What an agent offers, and its attributes, from text and from the machine."""
+
+import pytest
+
+from agent.resources import detect, offered, parse_attributes, usable_mb
+from mesos_py.errors import InvalidResources, InvalidValue
+from mesos_py.v1 import types_pb2 as pb
+
+
+@pytest.mark.parametrize(
+    ("total", "kept", "left"),
+    [(16384, 1024, 15360), (2048, 1024, 1024), (2047, 1024, 1023), (1000, 1024, 500)],
+)
+def test_the_system_keeps_its_share_or_half(total, kept, left):
+    assert usable_mb(total, kept) == left
+
+
+def test_the_machine_is_detected(tmp_path):
+    found = detect(tmp_path)
+    assert found.scalar("cpus") >= 1
+    assert found.scalar("mem") > 0
+    assert found.ranges["ports"] == ((31000, 32000),)
+
+
+def test_text_overrides_what_is_detected_name_by_name(tmp_path):
+    merged = offered("cpus:2.5;gpus:1;ports:[1-9]", tmp_path)
+    found = detect(tmp_path)
+    assert (merged.scalar("cpus"), merged.scalar("gpus")) == (2.5, 1.0)
+    assert merged.ranges["ports"] == ((1, 9),)
+    assert merged.scalars["mem"] == found.scalars["mem"]
+    assert offered("", tmp_path).scalars["cpus"] == found.scalars["cpus"]
+
+
+def test_zero_offers_none_of_it(tmp_path):
+    merged = offered("cpus:1; disk:0 ;ports:[];mem:0.00", tmp_path)
+    assert merged.names() == ["cpus"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cpus",
+        "cpus:-1",
+        "cpus:nan",
+        "cpus:0.0001",
+        "cpus:1;cpus:2",
+        "cpus:0;cpus:0",
+        "cpus:[1-2]",
+        "mem:{a}",
+        "ports:5",
+        "ports:[9-1]",
+        "gpus:0.5",
+        "a b:1",
+        "cpus:0;mem:0;disk:0;ports:[]",
+    ],
+)
+def test_malformed_resources_are_refused(text, tmp_path):
+    with pytest.raises(InvalidResources):
+        offered(text, tmp_path)
+
+
+def test_attributes_are_texts_numbers_ranges_and_sets():
+    rack, count, ports, zones = parse_attributes("rack:r1:a; n:3.5 ;ports:[1-2, 5-5];z:{a, b}")
+    assert (rack.type, rack.text.value) == (pb.Value.TEXT, "r1:a")
+    assert (count.type, count.scalar.value) == (pb.Value.SCALAR, 3.5)
+    assert [(each.begin, each.end) for each in ports.ranges.range] == [(1, 2), (5, 5)]
+    assert list(zones.set.item) == ["a", "b"]
+    assert parse_attributes("") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rack", "NAME:VALUE"),
+        ("rack:", "NAME:VALUE"),
+        (":x", "NAME:VALUE"),
+        ("a b:1", "no name"),
+        ("a:1;a:2", "twice"),
+        ("p:[1", "must end"),
+        ("p:[x-2]", "BEGIN-END"),
+        ("s:{a", "must end"),
+        ("s:{a,a}", "twice"),
+        ("s:{}", "empty"),
+        ("t:a\x01", "control"),
+    ],
+)
+def test_malformed_attributes_are_refused(text, words):
+    with pytest.raises(InvalidValue, match=words):
+        parse_attributes(text)

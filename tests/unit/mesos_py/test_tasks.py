@@ -1,0 +1,122 @@
+"""Tasks, executors and statuses from few words."""
+
+import pytest
+
+from mesos_py.errors import InvalidValue
+from mesos_py.resources import Resources
+from mesos_py.states import TASK_FAILED
+from mesos_py.tasks import (
+    command_info,
+    command_task,
+    custom_executor,
+    executor_task,
+    launch,
+    task_status,
+)
+from mesos_py.testing.builders import make_executor, make_offer, make_task
+from mesos_py.v1.types_pb2 import AgentID, ExecutorInfo, Offer, TaskID, TaskStatus
+
+
+def test_command_task_has_all_that_was_said():
+    task = command_task(
+        "count",
+        "t1",
+        make_offer("o1", "a1"),
+        "echo $X",
+        cpus=0.5,
+        mem=64,
+        resources=Resources.of(disk=10, ports=[(31000, 31001)]),
+        env={"X": "1"},
+        user="nobody",
+        kill_grace_s=2.5,
+        labels={"kind": "map"},
+    )
+    assert (task.name, task.task_id.value, task.agent_id.value) == ("count", "t1", "a1")
+    assert Resources.from_proto("r", task.resources) == Resources.parse(
+        "cpus:0.5;mem:64;disk:10;ports:[31000-31001]"
+    )
+    assert task.command.shell
+    assert (task.command.value, task.command.user) == ("echo $X", "nobody")
+    assert [(v.name, v.value) for v in task.command.environment.variables] == [("X", "1")]
+    assert task.kill_policy.grace_period.nanoseconds == 2_500_000_000
+    assert task.labels.labels[0].key == "kind"
+
+
+def test_list_is_executed_as_it_is():
+    info = command_info(["printf", "%s", "a b"])
+    assert not info.shell
+    assert info.value == "printf"
+    assert list(info.arguments) == ["printf", "%s", "a b"]
+
+
+@pytest.mark.parametrize("place", [make_offer("o", "a1"), AgentID(value="a1"), "a1"])
+def test_place_is_an_offer_or_an_agent(place):
+    assert command_task("n", "t", place, "true", cpus=1).agent_id.value == "a1"
+
+
+@pytest.mark.parametrize("command", ["", [], [""]])
+def test_empty_command_is_an_error(command):
+    with pytest.raises(InvalidValue, match="command"):
+        command_info(command)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"task_id": ""}, "task_id"),
+        ({"task_id": "a/b"}, "task_id"),
+        ({"offer": ""}, "agent_id"),
+        ({"cpus": None}, "resources"),
+        ({"cpus": -1}, "cpus"),
+        ({"cpus": float("nan")}, "cpus"),
+        ({"env": {"X": 1}}, r"env\.X"),
+        ({"kill_grace_s": -1}, "kill_grace_s"),
+        ({"kill_grace_s": float("nan")}, "kill_grace_s"),
+    ],
+)
+def test_bad_input_names_the_field(fields, field):
+    good = {"name": "n", "task_id": "t", "offer": "a1", "command": "true", "cpus": 1}
+    with pytest.raises(InvalidValue, match=field):
+        command_task(**{**good, **fields})
+
+
+def test_executor_task_carries_executor_and_data():
+    task = executor_task("n", "t1", "a1", make_executor("e1"), data=b"d", cpus=1, labels={"a": ""})
+    assert task.executor.executor_id.value == "e1"
+    assert task.data == b"d"
+    assert not task.HasField("command")
+    assert not executor_task("n", "t1", "a1", make_executor(), cpus=1).HasField("data")
+
+
+def test_custom_executor_has_defaults_and_what_was_said():
+    executor = custom_executor(
+        "e1", ["python3", "x.py"], env={"A": "b"}, data=b"d", shutdown_grace_s=1
+    )
+    assert executor.type == ExecutorInfo.CUSTOM
+    assert executor.name == "e1"
+    assert Resources.from_proto("r", executor.resources) == Resources.of(cpus=0.1, mem=32)
+    assert executor.shutdown_grace_period.nanoseconds == 1_000_000_000
+    assert executor.data == b"d"
+
+
+def test_launch_takes_one_or_many():
+    for tasks in (make_task("t1"), [make_task("t1")]):
+        operation = launch(tasks)
+        assert operation.type == Offer.Operation.LAUNCH
+        assert operation.launch.task_infos[0].task_id.value == "t1"
+
+
+@pytest.mark.parametrize("task", [make_task("t1"), TaskID(value="t1"), "t1"])
+def test_status_has_what_was_said_and_nothing_else(task):
+    status = task_status(
+        task,
+        TASK_FAILED,
+        message="m",
+        data=b"d",
+        healthy=False,
+        reason=TaskStatus.REASON_TASK_INVALID,
+    )
+    assert (status.task_id.value, status.state, status.message) == ("t1", TASK_FAILED, "m")
+    assert status.HasField("healthy")
+    bare = task_status(task, TASK_FAILED)
+    assert not any(bare.HasField(name) for name in ("message", "data", "healthy", "reason"))
