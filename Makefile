@@ -15,7 +15,7 @@ PYTEST_ARGS ?=
 # make bench NAME=launch
 NAME ?=
 
-.PHONY: help setup demo proto proto-check format lint types test test-fast bench clean distclean
+.PHONY: help setup demo proto proto-check docs format lint types test test-fast bench clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ proto: setup ## generate mesos_py/v1 from proto/
 
 proto-check: setup
 	@tools/proto.sh --check
+
+docs: setup ## write docs/flags.md from the declared flags
+	@$(BIN)/python tools/flags_reference.py > docs/flags.md
 
 format: setup ## let ruff format the code and repair what it can
 	@$(BIN)/ruff check --quiet --fix-only $(SOURCES)

@@ -24,13 +24,21 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+import mesos_py
 from examples import census_count
-from mesos_py.errors import MesosPyError
+from mesos_py import (
+    TASK_DROPPED,
+    TASK_FINISHED,
+    TASK_LOST,
+    FrameworkInfo,
+    MesosPyError,
+    Offer,
+    Resources,
+    SchedulerDriver,
+    TaskInfo,
+    TaskStatus,
+)
 from mesos_py.operator import OperatorClient
-from mesos_py.resources import Resources
-from mesos_py.scheduler import Scheduler, SchedulerDriver
-from mesos_py.states import TASK_DROPPED, TASK_FINISHED, TASK_LOST, is_terminal, short_name
-from mesos_py.v1.types_pb2 import CommandInfo, FrameworkInfo, Offer, TaskInfo, TaskStatus
 
 EACH = Resources.of(cpus=0.5, mem=64)
 PACKAGES_SHOWN = 12
@@ -38,7 +46,7 @@ PACKAGES_SHOWN = 12
 Counts = tuple[int, int, int]
 
 
-class Census(Scheduler):
+class Census(mesos_py.Scheduler):
     """Launches one task for each list of files, and reports ends on a queue."""
 
     def __init__(self, chunks: Sequence[list[str]]) -> None:
@@ -48,34 +56,20 @@ class Census(Scheduler):
         self.ends: queue.SimpleQueue[TaskStatus | str] = queue.SimpleQueue()
 
     def resource_offers(self, driver: SchedulerDriver, offers: Sequence[Offer]) -> None:
-        rooms = [(offer, Resources.from_proto("offer", offer.resources)) for offer in offers]
-        tasks: dict[str, list[TaskInfo]] = {offer.id.value: [] for offer in offers}
-        # One task for each offer in turn, so that they spread over the agents.
-        while self.waiting and any(free.contains(EACH) for _, free in rooms):
-            for number, (offer, free) in enumerate(rooms):
-                if self.waiting and free.contains(EACH):
-                    tasks[offer.id.value].append(self._next_task(offer))
-                    rooms[number] = offer, free - EACH
-        for offer in offers:
-            driver.launch_tasks(offer, tasks[offer.id.value])
+        placed, _ = mesos_py.match_offers(offers, list(self.waiting), lambda _: EACH)
+        for offer, task_ids in placed:
+            driver.launch_tasks(offer, [self._task(task_id, offer) for task_id in task_ids])
         driver.set_needs_offers(bool(self.waiting))
 
-    def _next_task(self, offer: Offer) -> TaskInfo:
-        task_id = next(iter(self.waiting))
+    def _task(self, task_id: str, offer: Offer) -> TaskInfo:
         files = self.launched[task_id] = self.waiting.pop(task_id)
         self.agents[task_id] = offer.agent_id.value
         argv = [sys.executable, census_count.__file__, *files]
-        task = TaskInfo(
-            name=task_id,
-            resources=EACH.to_proto(),
-            command=CommandInfo(shell=False, value=argv[0], arguments=argv),
-        )
-        task.task_id.value = task_id
-        return task
+        return mesos_py.command_task(task_id, task_id, offer, argv, resources=EACH)
 
     def status_update(self, driver: SchedulerDriver, status: TaskStatus) -> None:
         task_id = status.task_id.value
-        if not is_terminal(status.state) or task_id not in self.launched:
+        if not mesos_py.is_terminal(status.state) or task_id not in self.launched:
             return
         files = self.launched.pop(task_id)
         if status.state in (TASK_LOST, TASK_DROPPED):
@@ -169,9 +163,8 @@ def result_of(
         return b"".join(part.data for part in parts).decode()
 
     if status.state != TASK_FINISHED:
-        raise click.ClickException(
-            f"task {task_id}: {short_name(status.state)}: {status.message}\n{output('stderr')}"
-        )
+        state = mesos_py.short_name(status.state)
+        raise click.ClickException(f"task {task_id}: {state}: {status.message}\n{output('stderr')}")
     return {
         file: (counts[0], counts[1], counts[2])
         for file, counts in json.loads(output("stdout")).items()

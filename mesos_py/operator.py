@@ -23,7 +23,13 @@ import grpc
 from mesos_py import rpc
 from mesos_py.address import Address, parse_address
 from mesos_py.election.standalone import parse_master
-from mesos_py.errors import MasterUnreachable, MesosPyError, NotLeader, Unavailable
+from mesos_py.errors import (
+    MasterUnreachable,
+    MesosPyError,
+    NotFound,
+    NotLeader,
+    Unavailable,
+)
 from mesos_py.v1 import agent_pb2, types_pb2
 from mesos_py.v1 import operator_pb2 as pb
 from mesos_py.v1.operator_pb2_grpc import OperatorServiceStub
@@ -155,19 +161,23 @@ class OperatorClient:
         retry = _Retry(FOLLOW_PATIENCE_S if follow else self.timeout_s)
         # Before the first byte a plain reader is better told at once.
         again = follow
+        # A master that has just started learns of the task when its agent comes back.
+        known = False
         while True:
             try:
                 for chunk in self._chunks(request):
-                    again = True
+                    again = known = True
                     retry.reset()
                     yield LogPart(chunk.offset, chunk.data)
                     if not advance(request, chunk):
                         return
                 return
-            except (Unavailable, NotLeader) as error:
-                self._leader = None
-                if not again or not retry.pause():
+            except (Unavailable, NotLeader, NotFound) as error:
+                lost = not isinstance(error, NotFound)
+                if not again or not (lost or known) or not retry.pause():
                     raise error
+                known = known or lost
+                self._leader = None
 
     def _chunks(self, request: agent_pb2.ReadLogRequest) -> Iterator[agent_pb2.LogChunk]:
         if self._leader is None:

@@ -16,6 +16,7 @@ import os
 import signal
 from collections import deque
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from agent.containers import sandbox
@@ -77,6 +78,8 @@ class _Container:
     spec: ContainerSpec
     phase: _Phase = _Phase.PREPARING
     pid: int = 0
+    # What the warden was asked, until it has answered.
+    request: StartRequest | None = None
     # The last signal that was asked for.
     signal: Signal | None = None
 
@@ -214,6 +217,7 @@ class Launcher:
             namespaces=list(extra.namespaces),
             rlimits=list(extra.rlimits),
         )
+        container.request = request
         self._send(["start", request])
 
     def _send(self, message: list[Any]) -> None:
@@ -238,7 +242,7 @@ class Launcher:
         container = self._containers.get(container_id)
         if container is None:
             return
-        container.phase, container.pid = _Phase.RUNNING, pid
+        container.phase, container.pid, container.request = _Phase.RUNNING, pid, None
         if self.isolating.active:
             loop = asyncio.get_running_loop()
 
@@ -278,7 +282,7 @@ class Launcher:
         leaders = {marked_container(pid): pid for pid in children() if _leads_session(pid)}
         for container_id, container in list(self._containers.items()):
             if container.phase is _Phase.STARTING:
-                self._settle_start(container_id, leaders.get(container_id))
+                self._settle_start(container, leaders.get(container_id))
             if container.phase is _Phase.RUNNING and container_id not in self._orphans:
                 self._orphans.add(container_id, container.pid)
                 if container.signal is not None:
@@ -288,11 +292,17 @@ class Launcher:
         self._reap_orphans()
         self._restart = loop.create_task(self._restart_warden())
 
-    def _settle_start(self, container_id: str, pid: int | None) -> None:
+    def _settle_start(self, container: _Container, pid: int | None) -> None:
+        container_id = container.spec.container_id
         if pid is not None:
             self._started(container_id, pid)
-        else:
+        elif container.signal is not None:
+            self._fail(container_id, STOPPED)
+        elif Path(self._work_dir, *container.spec.sandbox, sandbox.STDOUT).exists():
+            # It had begun: the process may have run and ended.  Not to be run twice.
             self._fail(container_id, LOST_AT_START)
+        else:
+            self._send(["start", container.request])
 
     def _reap_orphans(self) -> None:
         for container_id, status in self._orphans.reap():

@@ -92,18 +92,10 @@ class Processes:
 
     def reap(self) -> list[Gone]:
         """Collect what has ended; return the containers that are empty now."""
-        for pid, status in self._wait():
-            group = self._owner.pop(pid, None)
-            if group is None:
-                continue
-            if pid == group.pid:
-                group.has_ended, group.status = True, status
-                self._leaving[group.container_id] = group
-            else:
-                group.orphans.discard(pid)
-        if not self._leaving:
-            return []
-        self._adopt()
+        self._collect()
+        # What is found may have ended already, and then no signal will tell of it.
+        while self._leaving and self._adopt():
+            self._collect()
         ended: list[Gone] = []
         for group in list(self._leaving.values()):
             if group.orphans:
@@ -129,6 +121,17 @@ class Processes:
             except ChildProcessError:
                 return
 
+    def _collect(self) -> None:
+        for pid, status in self._wait():
+            group = self._owner.pop(pid, None)
+            if group is None:
+                continue
+            if pid == group.pid:
+                group.has_ended, group.status = True, status
+                self._leaving[group.container_id] = group
+            else:
+                group.orphans.discard(pid)
+
     def _wait(self) -> Iterator[tuple[int, int | None]]:
         if self._shared:
             for pid in list(self._owner):
@@ -149,11 +152,12 @@ class Processes:
                 return
             yield pid, status
 
-    def _adopt(self) -> None:
-        """Find out whose the children are that are no first processes."""
+    def _adopt(self) -> bool:
+        """Find out whose the children are that are no first processes; whether any is new."""
         unknown = [pid for pid in children() if pid not in self._owner]
         if not unknown:
-            return
+            return False
+        found = False
         by_session = {group.pid: group for group in self._groups.values()}
         for pid in unknown:
             try:
@@ -165,6 +169,8 @@ class Processes:
             if group is not None:
                 self._owner[pid] = group
                 group.orphans.add(pid)
+                found = True
+        return found
 
     def _signal_orphans(self, group: _Group, number: int) -> None:
         # Orphans are our children and not reaped: their numbers, and with them

@@ -51,15 +51,19 @@ def on_call(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
         c.outbox.close(link, event.error.message)
         return
     c.counters["calls"] += 1
-    kind = call.type if call.type in Call.Type.values() else Call.UNKNOWN
     given = call.framework_id.value
     if given and given != framework_id:
         error = InvalidValue("framework_id", given, f"this stream is of {framework_id}")
-        c.refuse_call(framework, kind, error, now)
+        c.refuse_call(framework, _known(call), error, now)
         return
     handler = HANDLERS.get(call.type)
     if handler is None:
         error = InvalidValue("type", call.type, "is not supported by this master")
-        c.refuse_call(framework, kind, error, now)
+        c.refuse_call(framework, _known(call), error, now)
         return
     handler(c, framework, call, now)
+
+
+def _known(call: sched.Call) -> sched.Call.Type.ValueType:
+    """The call's type; UNKNOWN for a number that has no name here."""
+    return call.type if call.type in Call.Type.values() else Call.UNKNOWN

@@ -45,6 +45,7 @@ class Master:
         allocator: Allocator,
     ) -> None:
         self.cluster = Cluster(options, info, ids, outbox, allocator)
+        self._failures_seen: dict[str, int] = {}
 
     # ---- Streams ---------------------------------------------------------
 
@@ -198,6 +199,16 @@ class Master:
         grants = c.allocator.allocate(c.ledger, now.monotonic_s)
         c.allocation.wanted_since_s = None
         offers.make_offers(c, grants, now)
+        self._note_failures()
         took = seconds_of() - started if seconds_of is not None else 0.0
         c.counters["allocation_cycles"] += 1
         c.allocation.not_before_s = now.monotonic_s + took / c.options.allocation_load
+
+    def _note_failures(self) -> None:
+        """Records that the allocator could not use are said once for each time."""
+        c = self.cluster
+        failures = c.allocator.failures()
+        for name, failure in failures.items():
+            if failure.count != self._failures_seen.get(name):
+                c.drop("allocator-record-failed", record=name, why=failure.reason)
+        self._failures_seen = {name: failure.count for name, failure in failures.items()}

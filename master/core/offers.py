@@ -92,12 +92,9 @@ def forget(c: Cluster, offer: Offer, why: str) -> None:
     """Drop the master's record of an offer whose resources went elsewhere."""
     del c.offers[offer.offer_id]
     c.timers.cancel("offer", offer.offer_id)
-    framework = c.frameworks.get(offer.framework_id)
-    if framework is not None:
-        framework.offers.discard(offer.offer_id)
-    agent = c.agents.get(offer.agent_id)
-    if agent is not None:
-        agent.offers.discard(offer.offer_id)
+    # Neither goes before its offers have.
+    c.frameworks[offer.framework_id].offers.discard(offer.offer_id)
+    c.agents[offer.agent_id].offers.discard(offer.offer_id)
     c.remember_offer(offer.offer_id, why)
 
 
@@ -112,9 +109,7 @@ def rescind(c: Cluster, offer: Offer, why: str, now: Now) -> None:
     """End an offer and tell its framework."""
     withdraw(c, offer, why, now)
     c.counters["offers_rescinded"] += 1
-    framework = c.frameworks.get(offer.framework_id)
-    if framework is None:
-        return
+    framework = c.frameworks[offer.framework_id]
     c.tally(framework, "rescinded", f"offer rescinded: {why}", now, offer.agent_id)
     c.to_framework(
         framework,

@@ -44,10 +44,9 @@ def master_status(
 
 def send(c: Cluster, framework: Framework, status: pb.TaskStatus) -> bool:
     """Send an update to the framework; says whether it is connected."""
-    return c.to_framework(
-        framework,
-        sched.Event(type=sched.Event.UPDATE, update=sched.Event.Update(status=status)),
-    )
+    event = sched.Event(type=sched.Event.UPDATE)
+    event.update.status.MergeFrom(status)
+    return c.to_framework(framework, event)
 
 
 def keep(task: Task, status: pb.TaskStatus) -> None:

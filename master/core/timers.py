@@ -30,9 +30,6 @@ class Timers:
     def cancel(self, kind: str, name: str) -> None:
         self._deadlines.pop((kind, name), None)
 
-    def is_set(self, kind: str, name: str) -> bool:
-        return (kind, name) in self._deadlines
-
     def next_s(self) -> float | None:
         """The earliest deadline, None if there is none."""
         while self._heap:

@@ -134,6 +134,8 @@ def group() -> None:
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """The entry point of the program: never returns."""
+    # gRPC's core writes lines of its own to stderr; what matters comes as an error.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     sys.exit(run(args))
 
 

@@ -235,6 +235,12 @@ class Cluster:
         found = self.operator.tasks(framework_id, task_id)
         return found[-1] if found else None
 
+    def history(self, framework_id: str) -> list[pb.Task]:
+        """The tasks that have ended, and whose end the framework has acknowledged."""
+        call = op.Call(type=op.Call.GET_TASKS)
+        call.get_tasks.framework_id.value = framework_id
+        return list(self.operator.execute(call).get_tasks.completed_tasks)
+
     def metrics(self) -> dict[str, float]:
         answer = self.operator.execute(op.Call(type=op.Call.GET_METRICS))
         return {metric.name: metric.value for metric in answer.get_metrics.metrics}

@@ -119,9 +119,12 @@ class World:
     def check(self) -> None:
         check(self.cluster)
 
-    def task(self, task_id: str, agent: str = "", **scalars: float) -> pb.TaskInfo:
-        """A command task; the agent is filled in when it is launched."""
-        resources = Resources.of(**(scalars or {"cpus": 1.0, "mem": 32.0}))
+    def task(
+        self, task_id: str, agent: str = "", text: str = "cpus:1;mem:32", **scalars: Any
+    ) -> pb.TaskInfo:
+        """A command task that asks for `scalars`, or for the resources `text`; the
+        agent is filled in when it is launched."""
+        resources = Resources.of(**scalars) if scalars else Resources.parse(text)
         return pb.TaskInfo(
             name=task_id,
             task_id=pb.TaskID(value=task_id),
@@ -180,9 +183,45 @@ class FakeAgent:
     def disconnect(self) -> None:
         self.world.core.agent_disconnected(self.link, self.world.clock.now())
 
-    def take(self) -> list[Any]:
-        """What the master sent since the last time."""
-        return self.world.outbox.take(self.link)
+    def take(self, kind: agent_pb2.Event.Type.ValueType | None = None) -> list[Any]:
+        """What the master sent since the last time; of one kind, if it is given."""
+        events = self.world.outbox.take(self.link)
+        return [event for event in events if kind is None or event.type == kind]
+
+    def orders(self) -> list[str]:
+        """The kinds of what the master sent since the last time, by name, without pings."""
+        events = [event for event in self.take() if event.type != agent_pb2.Event.PING]
+        return [agent_pb2.Event.Type.Name(event.type) for event in events]
+
+    def pong(self) -> None:
+        self.call(type=ACall.PONG)
+
+    def task(
+        self,
+        task_id: str,
+        framework: FakeFramework | str,
+        state: TaskState.ValueType,
+        resources: str = "cpus:1;mem:32",
+        **fields: Any,
+    ) -> pb.Task:
+        """A task as the agent names it when it registers."""
+        return pb.Task(
+            name=task_id,
+            task_id=pb.TaskID(value=task_id),
+            framework_id=pb.FrameworkID(value=_id_of(framework)),
+            agent_id=pb.AgentID(value=self.id),
+            state=state,
+            resources=Resources.parse(resources).to_proto(),
+            **fields,
+        )
+
+    def executor_exited(self, executor_id: str, framework: FakeFramework | str, status: int = 0):
+        exited = ACall.ExecutorExited(
+            framework_id=pb.FrameworkID(value=_id_of(framework)),
+            executor_id=pb.ExecutorID(value=executor_id),
+            status=status,
+        )
+        self.call(type=ACall.EXECUTOR_EXITED, executor_exited=exited)
 
     def report(
         self,
@@ -194,7 +233,7 @@ class FakeAgent:
         **fields: Any,
     ) -> bytes:
         """Send a status update; its uuid."""
-        framework_id = framework if isinstance(framework, str) else framework.id
+        framework_id = _id_of(framework)
         uuid = self.world.uuid() if uuid is None else uuid
         status = pb.TaskStatus(
             task_id=pb.TaskID(value=task_id),
@@ -264,6 +303,13 @@ class FakeFramework:
     def updates(self) -> list[pb.TaskStatus]:
         return [e.update.status for e in self.take() if e.type == sched.Event.UPDATE]
 
+    def refusals(self) -> list[sched.Event.Refused]:
+        return [e.refused for e in self.take() if e.type == sched.Event.REFUSED]
+
+    def kinds(self) -> list[str]:
+        """The kinds of what has come since the last time, by name."""
+        return [sched.Event.Type.Name(event.type) for event in self.take()]
+
     def accept(
         self, offers: list[pb.Offer], operations: list[Any], refuse_s: float | None = None
     ) -> None:
@@ -294,5 +340,31 @@ class FakeFramework:
             ),
         )
 
-    def kill(self, task_id: str) -> None:
-        self.call(type=FCall.KILL, kill=FCall.Kill(task_id=pb.TaskID(value=task_id)))
+    def kill(self, task_id: str, agent_id: str = "", grace_s: float | None = None) -> None:
+        kill = FCall.Kill(task_id=pb.TaskID(value=task_id))
+        if agent_id:
+            kill.agent_id.value = agent_id
+        if grace_s is not None:
+            kill.kill_policy.grace_period.nanoseconds = int(grace_s * 1e9)
+        self.call(type=FCall.KILL, kill=kill)
+
+    def reconcile(self, *tasks: tuple[str, str]) -> list[pb.TaskStatus]:
+        """Ask about tasks, as (task id, agent id or ""), or about all; the answers."""
+        asked = FCall.Reconcile()
+        for task_id, agent_id in tasks:
+            item = asked.tasks.add(task_id=pb.TaskID(value=task_id))
+            if agent_id:
+                item.agent_id.value = agent_id
+        self.take()
+        self.call(type=FCall.RECONCILE, reconcile=asked)
+        return self.updates()
+
+    def start(self, *task_ids: str, text: str = "cpus:1;mem:32") -> pb.Offer:
+        """Launch tasks on the next offer that comes; the offer."""
+        offer = self.offers()[0]
+        self.launch(offer, *(self.world.task(task_id, text=text) for task_id in task_ids))
+        return offer
+
+
+def _id_of(framework: FakeFramework | str) -> str:
+    return framework if isinstance(framework, str) else framework.id

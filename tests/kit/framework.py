@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 from mesos_py import Scheduler, SchedulerDriver
 from mesos_py.errors import MesosPyError
-from mesos_py.resources import Resources
+from mesos_py.resources import EMPTY, Resources
 from mesos_py.rpc import LinkTimeouts
 from mesos_py.states import TASK_RUNNING, TaskState, is_terminal, short_name
 from mesos_py.tasks import Command, command_task
@@ -132,7 +132,7 @@ class Framework(Scheduler):
         self, host: str = "", *, has: str = "", limit_s: float = PATIENCE_S
     ) -> Offer:
         """A live offer of this host with at least these resources; nobody gets it twice."""
-        wanted = Resources.parse(has)
+        wanted = Resources.parse(has) if has else EMPTY
 
         def look(seen: list[Seen]) -> Offer | None:
             for offer in self._live(seen):

@@ -102,7 +102,7 @@ class AgentModel:
         used = {key[0] for key in self.tasks} | {key[0] for key in self.updates}
         register = Call.Register(
             agent_info=self.info,
-            tasks=[self._listed(task) for task in self.tasks.values()],
+            tasks=[*map(self._listed, self.tasks.values()), *self._answered()],
             executors=[executor.info for executor in self.executors.values()],
             frameworks=[self.frameworks[name] for name in sorted(used) if name in self.frameworks],
             version="model",
@@ -127,6 +127,21 @@ class AgentModel:
             listed.status_update_state = updates.queue[0].state
             listed.status_update_uuid = updates.queue[0].uuid
         return listed
+
+    def _answered(self) -> list[pb.Task]:
+        """Tasks that are not here and never were, whose end is not acknowledged."""
+        return [
+            pb.Task(
+                task_id=pb.TaskID(value=key[1]),
+                framework_id=pb.FrameworkID(value=key[0]),
+                agent_id=self.info.id,
+                state=updates.latest,
+                status_update_state=updates.queue[0].state,
+                status_update_uuid=updates.queue[0].uuid,
+            )
+            for key, updates in self.updates.items()
+            if key not in self.tasks
+        ]
 
     def lost(self, stream: Stream) -> None:
         if stream is self.stream:

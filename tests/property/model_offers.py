@@ -33,6 +33,8 @@ class Before:
     # The live ones that the call names.
     offers: list[Offer] = field(default_factory=list)
     allocated: Resources = EMPTY
+    # False: it names another framework, and is refused.
+    taken: bool = True
 
 
 class OfferRules:
@@ -55,6 +57,8 @@ class OfferRules:
         c = self._c
         framework_id = c.framework_of_link.get(link)
         framework = c.frameworks.get(framework_id) if framework_id is not None else None
+        if call.framework_id.value not in ("", framework_id) and call.type != Call.SUBSCRIBE:
+            return Before(framework, frozenset(), taken=False)
         if framework is None or call.type not in (Call.ACCEPT, Call.DECLINE):
             return Before(framework, framework.suppressed if framework else frozenset())
         accept = call.type == Call.ACCEPT
@@ -72,6 +76,8 @@ class OfferRules:
     def after(self, link: int, call: sched.Call, before: Before, now: Now) -> None:
         kind = call.type
         framework = before.framework
+        if not before.taken:
+            return
         if framework is None:
             # A subscription that was taken starts anew; nothing else is taken here.
             self._forget(self._c.framework_of_link.get(link))

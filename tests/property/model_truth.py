@@ -55,7 +55,8 @@ def _check_agent(run: Run, agent: AgentModel) -> None:
             raise Broken(f"{agent.name} still repeats an update of {framework_id} {task_id}")
     real: dict[tuple[str, str, str], Resources] = {}
     for key, task in agent.tasks.items():
-        real[key[0], "task", key[1]] = Resources.from_proto("r", task.info.resources)
+        if task.alive:
+            real[key[0], "task", key[1]] = Resources.from_proto("r", task.info.resources)
     for key, executor in agent.executors.items():
         if executor.info.resources:
             real[key[0], "executor", key[1]] = Resources.from_proto("r", executor.info.resources)

@@ -11,7 +11,7 @@ import grpc.aio
 from mesos_py import rpc
 from mesos_py.address import Address, parse_address
 from mesos_py.election.standalone import parse_master
-from mesos_py.errors import NotLeader, Unavailable
+from mesos_py.errors import NotFound, NotLeader, Unavailable
 from mesos_py.operator import advance
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import operator_pb2 as pb
@@ -54,11 +54,15 @@ class Relay:
             return []
         return [text for each in answer.explain.frameworks for text in each.findings]
 
-    async def read(self, framework_id: str, task_id: str, path: str) -> AsyncIterator[bytes]:
+    async def read(
+        self, framework_id: str, task_id: str, path: str, *, known: bool
+    ) -> AsyncIterator[bytes]:
         """The file as it grows, until the task has ended and all of it was read.
 
-        Goes on where it was when a link breaks.  Raises Unavailable when there was no
-        sign of life for PATIENCE_S, and NotFound for a file that is not there.
+        `known`: there is such a file; a master that has just started may not know of it
+        before its agent is back.  Goes on where it was when a link breaks.  Raises
+        Unavailable or NotFound when there was no sign of life for PATIENCE_S, and
+        NotFound at once for a file that is not known to be there.
         """
         request = agent_pb2.ReadLogRequest(path=path, follow=True)
         request.framework_id.value = framework_id
@@ -70,6 +74,7 @@ class Relay:
             stream = self._stub(address).ReadLog(request)
             try:
                 async for chunk in stream:
+                    known = True
                     advance(request, chunk)
                     until, pause_s = loop.time() + PATIENCE_S, FIRST_PAUSE_S
                     yield chunk.data
@@ -78,9 +83,11 @@ class Relay:
                 error = rpc.from_rpc_error(raw, address)
             finally:
                 stream.cancel()
-            if not isinstance(error, (Unavailable, NotLeader)):
+            if isinstance(error, (Unavailable, NotLeader)):
+                self._elsewhere(address, error)
+                known = True
+            elif not (known and isinstance(error, NotFound)):
                 raise error
-            self._elsewhere(address, error)
             if loop.time() + pause_s > until:
                 raise error
             await asyncio.sleep(pause_s)

@@ -29,6 +29,8 @@ EXPLAIN_AFTER_S: Final = 2.0
 EXPLAIN_AGAIN_S: Final = 5.0
 # After an interrupt: for tasks to end.  What is left then ends by the teardown.
 KILL_WAIT_S: Final = 60.0
+# Of a task that is lost with its agent: for what is on its way.
+LOST_OUTPUT_S: Final = 3.0
 # A second Ctrl-C in less than this is the same one, said twice.
 SAME_SIGNAL_S: Final = 0.5
 # Refused offers come back when they grow, or when we revive.
@@ -68,7 +70,7 @@ class Runner:
         self._relay = Relay(settings.master)
         self._finished = asyncio.Event()
         self._readers: set[asyncio.Task[None]] = set()
-        self._followed: set[str] = set()
+        self._followed: dict[str, list[asyncio.Task[None]]] = {}
         self._signalled_at: float | None = None
         self._said = ""
 
@@ -151,6 +153,9 @@ class Runner:
             self._follow(task_id, heard.instance)
         if heard.ended:
             self._tell(heard)
+            if status.source == TaskStatus.SOURCE_MASTER:
+                title = self._job.title(heard.instance)
+                asyncio.get_running_loop().call_later(LOST_OUTPUT_S, self._lost, task_id, title)
         if heard.again:
             self._client.request_resources(self._job.needs())
             self._client.set_needs_offers(True)
@@ -171,15 +176,26 @@ class Runner:
     def _follow(self, task_id: str, instance: Instance) -> None:
         if task_id in self._followed:
             return
-        self._followed.add(task_id)
-        for name in ("stdout", "stderr"):
-            reader = asyncio.create_task(self._copy(task_id, self._job.title(instance), name))
-            self._readers.add(reader)
+        title = self._job.title(instance)
+        readers = [
+            asyncio.create_task(self._copy(task_id, title, name, ran=instance.ran))
+            for name in ("stdout", "stderr")
+        ]
+        self._followed[task_id] = readers
+        self._readers.update(readers)
 
-    async def _copy(self, task_id: str, title: str, name: str) -> None:
+    def _lost(self, task_id: str, title: str) -> None:
+        unfinished = [each for each in self._followed.get(task_id, ()) if not each.done()]
+        for reader in unfinished:
+            reader.cancel()
+        if unfinished:
+            self._say(f"{title}: the rest of its output is lost")
+
+    async def _copy(self, task_id: str, title: str, name: str, *, ran: bool) -> None:
         lines = Prefixed(f"{title} | ".encode()) if self._settings.prefix else None
+        framework_id = self._client.framework_id
         try:
-            async for data in self._relay.read(self._client.framework_id, task_id, name):
+            async for data in self._relay.read(framework_id, task_id, name, known=ran):
                 ready = data if lines is None else lines.lines(data)
                 if ready:
                     await self._sink.write(name, ready)
@@ -188,9 +204,9 @@ class Runner:
         except BrokenPipeError:
             discard_stdout()
             self._give_up(of_signal(_SIGPIPE), "nobody reads the output any more")
-        except NotFound:
-            pass  # it never came so far as to have a sandbox
         except MesosPyError as error:
+            if isinstance(error, NotFound) and not ran:
+                return  # it never came so far as to have a sandbox
             self._say(f"{title}: the rest of its {name} cannot be read: {error}")
 
     async def _drain(self) -> None:

@@ -73,7 +73,7 @@ def test_attributes_are_texts_numbers_ranges_and_sets():
     [
         ("rack", "NAME:VALUE"),
         ("rack:", "NAME:VALUE"),
-        (":x", "NAME:VALUE"),
+        (":x", "no name"),
         ("a b:1", "no name"),
         ("a:1;a:2", "twice"),
         ("p:[1", "must end"),

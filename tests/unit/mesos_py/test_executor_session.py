@@ -25,7 +25,6 @@ from mesos_py.v1.types_pb2 import (
     TaskStatus,
 )
 
-
 # A kind of event that only a later protocol has.
 LATER: Any = 4711
 

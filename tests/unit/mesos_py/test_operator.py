@@ -239,6 +239,25 @@ def test_a_plain_reader_is_told_at_once_that_the_agent_is_away(master, client):
     assert len(master.reads) == 1
 
 
+def test_after_a_restart_of_the_master_the_agent_is_waited_for(master, client, no_pauses):
+    """A new master does not know the task before its agent is back."""
+    errors = [Unavailable("the master ends"), NotFound("task", "t"), NotFound("task", "t")]
+    master.files["t", "stdout"] = b"x"
+
+    def fail(_: int) -> None:
+        if errors:
+            raise errors.pop(0)
+
+    master.before_chunk = fail
+    assert read(client, follow=True) == b"x"
+
+
+def test_a_task_that_nobody_ever_knew_is_not_waited_for(master, client):
+    with pytest.raises(NotFound):
+        read(client, follow=True)
+    assert len(master.reads) == 1
+
+
 def test_a_follower_waits_for_the_agent_but_not_for_ever(master, client, no_pauses):
     master.files["t", "stdout"] = b"x"
     master.before_chunk = raise_away

@@ -39,7 +39,7 @@ def of_wire(*messages):
     return Resources.from_proto("resources", messages)
 
 
-# ---- Amounts -------------------------------------------------------------------
+# ---- Amounts ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_thousandths_as_people_write_them(milli, text):
     assert milli_text(milli) == text
 
 
-# ---- Arithmetic ------------------------------------------------------------------
+# ---- Arithmetic ----------------------------------------------------------
 
 
 def test_four_point_one_less_one_point_one_admits_three():
@@ -250,7 +250,7 @@ def test_equal_bundles_are_equal_and_hash_alike_in_any_order():
     assert len({one, other}) == 1
 
 
-# ---- Picking ports -----------------------------------------------------------------
+# ---- Picking ports ----------------------------------------------------------
 
 
 def test_from_six_ports_four_and_two_are_six_distinct_ones_and_a_seventh_is_refused():
@@ -269,7 +269,7 @@ def test_picks_are_the_lowest_numbers():
     assert Resources.parse("ports:[5-9]").pick("ports", 0) == ()
 
 
-# ---- The text form --------------------------------------------------------------------
+# ---- The text form ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -360,7 +360,7 @@ def test_the_json_form():
     }
 
 
-# ---- The wire form --------------------------------------------------------------------
+# ---- The wire form ----------------------------------------------------------
 
 
 def test_the_wire_form_comes_back_as_it_was_and_is_made_once():

@@ -1,6 +1,7 @@
 """Frames between the agent and its warden, in whatever pieces they arrive."""
 
 import struct
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -8,7 +9,11 @@ from hypothesis import strategies as st
 
 from agent.containers.wire import MAX_FRAME, Unpacker, pack
 
-MESSAGES = [["start", {"env": {"A": "ü"}}], ["signal", "c1", 9], ["ended", "c1", None]]
+MESSAGES: list[list[Any]] = [
+    ["start", {"env": {"A": "ü"}}],
+    ["signal", "c1", 9],
+    ["ended", "c1", None],
+]
 
 
 @given(st.lists(st.integers(1, 50)))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mesos_py.v1 import executor_pb2
+from mesos_py.v1 import agent_pb2, executor_pb2
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import (
     CAPABILITY,
@@ -283,12 +283,13 @@ def test_messages_go_both_ways_and_are_dropped_where_nobody_is():
     world.core.on_executor_message(("F1", "ex"), b"up")
     world.collect()
     assert world.calls(3)[0].executor_message.data == b"up"
-    order = dict(framework_id=pb.FrameworkID(value="F1"), executor_id=pb.ExecutorID(value="ex"))
-    from mesos_py.v1 import agent_pb2
-
     event = agent_pb2.Event(
         type=agent_pb2.Event.EXECUTOR_MESSAGE,
-        executor_message=agent_pb2.Event.ExecutorMessage(data=b"down", **order),
+        executor_message=agent_pb2.Event.ExecutorMessage(
+            framework_id=pb.FrameworkID(value="F1"),
+            executor_id=pb.ExecutorID(value="ex"),
+            data=b"down",
+        ),
     )
     world.master(event)
     assert world.told("ex")[-1].message.data == b"down"

@@ -39,7 +39,7 @@ class AgentRuns(RuleBasedStateMachine):
         self.ordered: set[str] = set()
         # Per task: uuids in the order of their first sending, and what was acknowledged.
         self.sent: dict[str, list[bytes]] = {}
-        self.state_of: dict[bytes, int] = {}
+        self.state_of: dict[bytes, pb.TaskState.ValueType] = {}
         self.acknowledged: set[bytes] = set()
         # What custom executors hold, by executor: task ids.
         self.held: dict[str, set[str]] = {}

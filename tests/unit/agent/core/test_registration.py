@@ -158,7 +158,7 @@ def test_a_framework_that_changes_is_known_in_its_new_form():
 
 def test_an_event_of_a_newer_master_is_ignored():
     world = AgentWorld()
-    world.master(Event(type=99))
+    world.master(Event(type=99))  # type: ignore[arg-type]
     assert world.drops() == ["unknown event"]
 
 

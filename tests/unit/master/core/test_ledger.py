@@ -115,7 +115,7 @@ def test_nothing_is_done_with_an_agent_that_is_not_there(ledger, step):
         step(ledger)
 
 
-# ---- Claims --------------------------------------------------------------------
+# ---- Claims ----------------------------------------------------------
 
 
 def test_a_claim_takes_what_the_offers_hold_and_frees_the_rest(ledger):
@@ -192,7 +192,7 @@ def test_what_is_released_is_free_once(ledger):
     assert ledger.held("f", "*") == {}
 
 
-# ---- Agents that come back ---------------------------------------------------------
+# ---- Agents that come back ----------------------------------------------------------
 
 
 def test_an_agent_opens_anew_with_what_runs_on_it(ledger):
@@ -245,7 +245,7 @@ def test_a_removed_agent_takes_everything_with_it(ledger):
     assert ledger.held("f", "*") == ledger.held_by_role("web") == {}
 
 
-# ---- Proof ---------------------------------------------------------------------------
+# ---- Proof ----------------------------------------------------------
 
 
 def broken_row(ledger):
@@ -309,3 +309,23 @@ def test_random_steps_keep_the_account_exact():
     for agent in "abc":
         assert ledger.allocated(agent) == EMPTY
     ledger.check()
+
+
+def test_amounts_are_exact_after_ten_thousand_random_fractional_tasks():
+    dice = random.Random(11)
+    ledger = Ledger()
+    whole = Resources.parse("cpus:16;mem:8192")
+    ledger.put_agent("a", whole, {})
+    running = []
+    sizes = [Resources.of(cpus=c, mem=m) for c in (0.1, 0.2, 0.66) for m in (0.001, 33.333)]
+    for number in range(10_000):
+        amount = dice.choice(sizes)
+        while not ledger.free("a").contains(amount):
+            ledger.release("a", running.pop(dice.randrange(len(running))))
+        running.append(task(str(number)))
+        ledger.claim("a", [(running[-1], amount)])
+    ledger.check()
+    for holder in running:
+        ledger.release("a", holder)
+    assert ledger.free("a") == whole
+    assert ledger.held_by_role("*") == {}

@@ -85,6 +85,8 @@ class FakeMaster(OperatorServiceServicer):
         self.failure: MesosPyError | None = None
         # Called before each chunk of a log with its offset; may raise.
         self.before_chunk: Callable[[int], None] = lambda offset: None
+        # Called with each request for a log, before it is looked for.
+        self.before_read: Callable[[agent_pb2.ReadLogRequest], None] = lambda request: None
         self.chunk = 1 << 16
         self.port = 0
 
@@ -97,6 +99,7 @@ class FakeMaster(OperatorServiceServicer):
 
     def ReadLog(self, request, context) -> Iterator[agent_pb2.LogChunk]:
         self.reads.append(agent_pb2.ReadLogRequest.FromString(request.SerializeToString()))
+        self.before_read(request)
         data = self.files.get((request.task_id.value, request.path))
         if data is None:
             abort(context, NotFound("file", request.path))

@@ -30,8 +30,9 @@ def short_pauses(monkeypatch):
     monkeypatch.setattr(relay, "MAX_PAUSE_S", 0.002)
 
 
-async def read(from_: Relay, task: str = "t") -> bytes:
-    return b"".join([data async for data in from_.read("f", task, "stdout")])
+async def read(from_: Relay, *, known: bool = False) -> bytes:
+    parts = from_.read("f", "t", "stdout", known=known)
+    return b"".join([data async for data in parts])
 
 
 def break_at(*offsets: int):
@@ -86,6 +87,36 @@ async def test_a_file_that_is_not_there_is_not_waited_for(master, opened):
     with pytest.raises(NotFound):
         await read(opened(master))
     assert len(master.reads) == 1
+
+
+async def test_a_file_that_must_be_there_is_waited_for(master, opened):
+    """As after a restart of the master, before the agent is back."""
+
+    def not_yet(_) -> None:
+        if len(master.reads) == 3:
+            master.files["t", "stdout"] = b"there now"
+
+    master.before_read = not_yet
+    assert await read(opened(master), known=True) == b"there now"
+
+
+async def test_a_file_that_was_there_is_waited_for_when_it_is_not(master, opened):
+    master.files["t", "stdout"] = b"0123456789"
+    master.chunk = 5
+
+    def restart(offset: int) -> None:
+        if offset == 5 and len(master.reads) < 3:
+            raise NotFound("task", "t")
+
+    master.before_chunk = restart
+    assert await read(opened(master)) == b"0123456789"
+
+
+async def test_a_file_that_never_comes_is_given_up(master, opened, monkeypatch):
+    monkeypatch.setattr(relay, "PATIENCE_S", 0.05)
+    with pytest.raises(NotFound):
+        await read(opened(master), known=True)
+    assert len(master.reads) > 1
 
 
 async def test_a_reader_that_is_cancelled_leaves_nothing(master, opened):

@@ -1,0 +1,1 @@
+"""Frameworks to learn from; each runs against a cluster, such as `mesos-py local`."""
