@@ -5,6 +5,7 @@ The core never makes up an id by itself: it is given an `IdSource`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Protocol
 
@@ -12,6 +13,8 @@ from mesos_py.errors import InvalidValue
 
 MAX_ID_BYTES = 255  # NAME_MAX: ids name directories on the agents
 UUID_BYTES = 16
+# Nearly all ids; whatever is not one of these is looked at closely.
+_PLAIN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,254}", re.ASCII)
 
 
 def check_id(field: str, value: str) -> str:
@@ -20,6 +23,8 @@ def check_id(field: str, value: str) -> str:
     The rule is that of Mesos (src/common/validation.cpp): not empty, at most 255
     bytes, not "." or "..", no control character, no slash or backslash.
     """
+    if _PLAIN_ID.fullmatch(value):
+        return value
     if not value:
         raise InvalidValue(field, value, "must not be empty")
     if value in (".", ".."):

@@ -41,7 +41,6 @@ class Ack(enum.Enum):
 class Stream:
     """The updates of one task that the framework has not acknowledged, oldest first."""
 
-    framework_id: pb.FrameworkID
     queue: deque[pb.TaskStatus] = field(default_factory=deque)
     latest: pb.TaskState.ValueType = pb.TASK_STAGING
     # Of all updates so far: an executor may repeat any of them.
@@ -88,7 +87,7 @@ class UpdateStreams:
         """Take an update.  `latest` is the task's newest state, which goes with it."""
         stream = self._streams.get(key)
         if stream is None:
-            stream = self._streams[key] = Stream(pb.FrameworkID(value=key[0]))
+            stream = self._streams[key] = Stream()
         stream.uuids.add(status.uuid)
         stream.latest = latest
         stream.queue.append(status)
@@ -153,12 +152,13 @@ class UpdateStreams:
         stream.interval_s = interval_s
         stream.due_s = now_s + interval_s
         self._timers.set(key, stream.due_s)
-        update = agent_pb2.Call.Update(
-            framework_id=stream.framework_id,
-            status=stream.queue[0],
-            latest_state=stream.latest,
-        )
-        self._send(agent_pb2.Call(type=agent_pb2.Call.UPDATE, update=update))
+        call = agent_pb2.Call(type=agent_pb2.Call.UPDATE)
+        # In place: a message given to a constructor is copied once more.
+        update = call.update
+        update.framework_id.value = key[0]
+        update.latest_state = stream.latest
+        update.status.CopyFrom(stream.queue[0])
+        self._send(call)
 
     def _close(self, key: TaskKey) -> None:
         del self._streams[key]

@@ -216,7 +216,7 @@ class Framework(Peer):
         )
 
     def _accept(self, offer: pb.Offer) -> scheduler_pb2.Call:
-        """All that fits into the offer."""
+        """Launch all that fits into the offer; what is left (the ports) is refused for 5 s."""
         cpus = sum(r.scalar.value for r in offer.resources if r.name == "cpus")
         tasks = []
         for _ in range(int(cpus)):
@@ -237,9 +237,7 @@ class Framework(Peer):
         return scheduler_pb2.Call(
             framework_id=self._id,
             type=scheduler_pb2.Call.ACCEPT,
-            accept=scheduler_pb2.Call.Accept(
-                offer_ids=[offer.id], operations=[launch], filters=pb.Filters(refuse_seconds=0)
-            ),
+            accept=scheduler_pb2.Call.Accept(offer_ids=[offer.id], operations=[launch]),
         )
 
 

@@ -11,10 +11,10 @@ from master.core import returning, statuses
 from master.core.cluster import Cluster
 from master.core.ledger import require_fit
 from master.core.reconcile import answer_ended
-from master.core.records import Agent, Executor, Framework, Task
+from master.core.records import Agent, Framework, Task
 from mesos_py.clock import Now
 from mesos_py.constraints import host_of
-from mesos_py.errors import InvalidValue, MesosPyError, UnsupportedProtocol
+from mesos_py.errors import InvalidValue, MesosPyError, UnsupportedProtocol, shortened
 from mesos_py.ids import check_id
 from mesos_py.resources import Resources
 from mesos_py.states import TASK_LOST, TASK_UNREACHABLE, TaskState, is_terminal
@@ -33,10 +33,11 @@ def register(c: Cluster, link: int, call: agent_pb2.Call.Register, now: Now) -> 
     try:
         _register(c, link, call, now)
     except MesosPyError as error:
-        c.drop("agent-refused", hostname=call.agent_info.hostname, why=error.message)
-        refused = agent_pb2.Event.Refused(code=error.code, message=error.message, final=True)
+        message = shortened(error.message)
+        c.drop("agent-refused", hostname=shortened(call.agent_info.hostname), why=message)
+        refused = agent_pb2.Event.Refused(code=error.code, message=message, final=True)
         c.outbox.to_agent(link, agent_pb2.Event(type=agent_pb2.Event.REFUSED, refused=refused))
-        c.outbox.close(link, error.message)
+        c.outbox.close(link, message)
 
 
 def _register(c: Cluster, link: int, call: agent_pb2.Call.Register, now: Now) -> None:
@@ -126,7 +127,7 @@ def _displace(c: Cluster, agent: Agent, now: Now) -> None:
     """An older stream of the same agent is ended; its offers are void."""
     offering.drop_all(c, agent.offers, "the agent registered again", now, tell=True)
     if agent.link is not None:
-        c.agent_of_link.pop(agent.link, None)
+        del c.agent_of_link[agent.link]
         c.outbox.close(agent.link, "the agent registered again")
         agent.link = None
 
@@ -136,9 +137,7 @@ def _displace(c: Cluster, agent: Agent, now: Now) -> None:
 
 def ping(c: Cluster, agent_id: str, now: Now) -> None:
     """Time to ping.  Counting unanswered pings, not seconds, forgives our own pauses."""
-    agent = c.agents.get(agent_id)
-    if agent is None or not agent.connected:
-        return
+    agent = c.agents[agent_id]
     if agent.pings_unanswered >= c.options.agent_max_missed_pings:
         c.drop("agent-silent", agent=agent_id, pings=agent.pings_unanswered)
         unreachable(c, agent, f"{agent.pings_unanswered} pings went unanswered", now)
@@ -153,9 +152,9 @@ def ping(c: Cluster, agent_id: str, now: Now) -> None:
 def disconnected(c: Cluster, link: int, now: Now) -> None:
     """A stream ended.  The agent's tasks go on; it has some time to come back."""
     agent_id = c.agent_of_link.pop(link, None)
-    agent = c.agents.get(agent_id) if agent_id is not None else None
-    if agent is None or agent.link != link:
-        return
+    if agent_id is None:
+        return  # it never registered, or was displaced or cut off
+    agent = c.agents[agent_id]
     agent.link = None
     agent.disconnected = now
     c.timers.cancel("ping", agent.agent_id)
@@ -165,9 +164,7 @@ def disconnected(c: Cluster, link: int, now: Now) -> None:
 
 
 def timed_out(c: Cluster, agent_id: str, now: Now) -> None:
-    agent = c.agents.get(agent_id)
-    if agent is not None and not agent.connected and agent.unreachable is None:
-        unreachable(c, agent, f"away for {c.options.agent_timeout_s:g} s", now)
+    unreachable(c, c.agents[agent_id], f"away for {c.options.agent_timeout_s:g} s", now)
 
 
 # ---- Ends -------------------------------------------------------------------------
@@ -186,9 +183,9 @@ def unreachable(c: Cluster, agent: Agent, why: str, now: Now) -> None:
         if len(framework.unreachable_tasks) > c.options.max_unreachable_tasks:
             oldest = next(iter(framework.unreachable_tasks.values()))
             c.complete(framework, oldest, now)
-    away = [a for a in c.agents.values() if a.unreachable is not None]
+    away = [(a.unreachable, a.agent_id) for a in c.agents.values() if a.unreachable is not None]
     if len(away) > MAX_UNREACHABLE_AGENTS:
-        del c.agents[min(away, key=lambda a: a.unreachable or now).agent_id]
+        del c.agents[min(away)[1]]
 
 
 def remove(c: Cluster, agent: Agent, why: str, now: Now) -> None:
@@ -211,7 +208,7 @@ def _cut_off(c: Cluster, agent: Agent, why: str, now: Now) -> list[tuple[Framewo
     agent_id = agent.agent_id
     offering.drop_all(c, agent.offers, why, now, tell=True)
     if agent.link is not None:
-        c.agent_of_link.pop(agent.link, None)
+        del c.agent_of_link[agent.link]
         c.outbox.close(agent.link, why)
         agent.link = None
         agent.disconnected = now
@@ -224,11 +221,9 @@ def _cut_off(c: Cluster, agent: Agent, why: str, now: Now) -> list[tuple[Framewo
     c.allocator.tell(alloc.AgentRemoved(agent_id))
     c.want_allocation(now)
     lost: list[tuple[Framework, Task]] = []
-    for framework_id, task_id in list(agent.tasks):
-        framework = c.frameworks.get(framework_id)
-        task = framework.tasks.get(task_id) if framework is not None else None
-        if framework is None or task is None:
-            continue
+    for framework_id, task_id in sorted(agent.tasks):
+        framework = c.frameworks[framework_id]
+        task = framework.tasks[task_id]
         if is_terminal(task.state):
             answer_ended(c, framework, task, now)
             c.complete(framework, task, now)
@@ -236,9 +231,7 @@ def _cut_off(c: Cluster, agent: Agent, why: str, now: Now) -> list[tuple[Framewo
             lost.append((framework, task))
     agent.tasks.clear()
     for framework_id, executor_id in agent.executors:
-        framework = c.frameworks.get(framework_id)
-        if framework is not None:
-            framework.executors.pop((agent_id, executor_id), None)
+        del c.frameworks[framework_id].executors[agent_id, executor_id]
     agent.executors.clear()
     failure = sched.Event.Failure(agent_id=pb.AgentID(value=agent_id))
     for framework in c.frameworks.values():
@@ -276,9 +269,8 @@ def executor_exited(
     framework_id, executor_id = call.framework_id.value, call.executor_id.value
     agent.executors.discard((framework_id, executor_id))
     framework = c.frameworks.get(framework_id)
-    executor: Executor | None = None
-    if framework is not None:
-        executor = framework.executors.pop((agent.agent_id, executor_id), None)
+    key = (agent.agent_id, executor_id)
+    executor = framework.executors.pop(key, None) if framework is not None else None
     if framework is None or executor is None:
         if not c.settle(agent.agent_id, framework_id, "executor", executor_id, now):
             c.drop("unknown-executor-exited", executor=executor_id, agent=agent.agent_id)

@@ -22,6 +22,7 @@ from mesos_py.errors import (
     MesosPyError,
     Refused,
     UnsupportedProtocol,
+    shortened,
 )
 from mesos_py.ids import check_id, check_role
 from mesos_py.resources import Resources, to_milli
@@ -40,10 +41,11 @@ def subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
     try:
         framework = _subscribe(c, link, call, now)
     except MesosPyError as error:
-        c.drop("subscription-refused", why=error.message)
-        event = sched.Event(type=sched.Event.ERROR, error=sched.Event.Error(message=error.message))
+        message = shortened(error.message)
+        c.drop("subscription-refused", why=message)
+        event = sched.Event(type=sched.Event.ERROR, error=sched.Event.Error(message=message))
         c.outbox.to_framework(link, event)
-        c.outbox.close(link, error.message)
+        c.outbox.close(link, message)
         return
     subscribed = sched.Event.Subscribed(
         framework_id=pb.FrameworkID(value=framework.framework_id),
@@ -134,7 +136,7 @@ def _displace(c: Cluster, framework: Framework, now: Now) -> None:
     )
     c.outbox.to_framework(framework.link, event)
     c.outbox.close(framework.link, "framework failed over to another instance")
-    c.framework_of_link.pop(framework.link, None)
+    del c.framework_of_link[framework.link]
     framework.link = None
     framework.requests = []
     # As after a disconnect, what the old instance refused binds the new one to nothing.
@@ -165,9 +167,8 @@ def put_info(
         type=agent_pb2.Event.UPDATE_FRAMEWORK,
         update_framework=agent_pb2.Event.UpdateFramework(framework_info=info),
     )
-    for agent_id in agents_of(framework):
-        if agent_id in c.agents:
-            c.to_agent(c.agents[agent_id], update)
+    for agent_id in sorted(agents_of(framework)):
+        c.to_agent(c.agents[agent_id], update)
 
 
 def _put_filters(
@@ -186,7 +187,7 @@ def _put_filters(
 
 
 def agents_of(framework: Framework) -> set[str]:
-    """Agents that have something of the framework."""
+    """Agents, none of them cut off, that have something of the framework."""
     found = {task.agent_id for task in framework.tasks.values()}
     found.update(agent_id for agent_id, _ in framework.executors)
     return found
@@ -324,9 +325,9 @@ def request(c: Cluster, framework: Framework, call: sched.Call.Request, now: Now
 def disconnected(c: Cluster, link: int, now: Now) -> None:
     """A stream ended.  The framework may come back within its failover time-out."""
     framework_id = c.framework_of_link.pop(link, None)
-    framework = c.frameworks.get(framework_id) if framework_id is not None else None
-    if framework is None or framework.link != link:
-        return
+    if framework_id is None:
+        return  # it never subscribed, or was displaced or removed
+    framework = c.frameworks[framework_id]
     framework.link = None
     framework.requests = []
     offering.drop_all(c, framework.offers, "the framework disconnected", now, tell=False)
@@ -340,9 +341,7 @@ def disconnected(c: Cluster, link: int, now: Now) -> None:
 
 
 def failover_expired(c: Cluster, framework_id: str, now: Now) -> None:
-    framework = c.frameworks.get(framework_id)
-    if framework is not None and not framework.connected:
-        remove(c, framework, "did not come back within its failover time-out", now)
+    remove(c, c.frameworks[framework_id], "did not come back within its failover time-out", now)
 
 
 def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
@@ -359,8 +358,7 @@ def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
         ),
     )
     for agent_id in sorted(agents_of(framework)):
-        if agent_id in c.agents:
-            c.to_agent(c.agents[agent_id], order)
+        c.to_agent(c.agents[agent_id], order)
     for task in [*framework.tasks.values(), *framework.unreachable_tasks.values()]:
         if c.ledger.allocation(task.agent_id, task.holder) is not None:
             c.linger(task.agent_id, task.holder)
@@ -379,9 +377,7 @@ def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
     for executor in framework.executors.values():
         if c.ledger.allocation(executor.agent_id, executor.holder) is not None:
             c.linger(executor.agent_id, executor.holder)
-        agent = c.agents.get(executor.agent_id)
-        if agent is not None:
-            agent.executors.discard((framework_id, executor.executor_id))
+        c.agents[executor.agent_id].executors.discard((framework_id, executor.executor_id))
     framework.executors.clear()
     framework.requests = []
     c.timers.cancel("failover", framework_id)

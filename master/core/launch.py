@@ -38,6 +38,7 @@ class Acceptance:
         self.infos: list[pb.TaskInfo] = []
         self.executors: dict[str, Executor] = {}
         self.errors: list[tuple[pb.TaskInfo, Reason, MesosPyError]] = []
+        self._multi_role = framework.multi_role
 
     def take(self, c: Cluster, info: pb.TaskInfo, now: Now) -> None:
         """Plan one task; raises what is wrong with it and then plans nothing."""
@@ -49,7 +50,11 @@ class Acceptance:
             raise InvalidValue("task_id", task_id, "is in this call twice")
         if c.lingers(agent_id, framework.framework_id, "task", task_id):
             raise InvalidValue("task_id", task_id, "an older task with this id is still ending")
-        executor = self._new_executor(c, info) if info.HasField("executor") else None
+        executor: Executor | None = None
+        executor_id: str | None = None
+        if info.HasField("executor"):
+            executor_id = info.executor.executor_id.value
+            executor = self._new_executor(c, info)
         needed = resources + executor.resources if executor is not None else resources
         if not self.left.contains(needed):
             name, wanted, there = self.left.shortfalls(needed)[0]
@@ -66,7 +71,7 @@ class Acceptance:
             name=info.name,
             role=self.role,
             resources=resources,
-            executor_id=info.executor.executor_id.value or None,
+            executor_id=executor_id,
             launched_wall_s=now.wall_s,
             extras=extras_of(info, info.command.user),
         )
@@ -76,7 +81,7 @@ class Acceptance:
                 self.claims.append((executor.holder, executor.resources))
         self.claims.append((task.holder, resources))
         self.tasks[task_id] = task
-        if framework.multi_role:
+        if self._multi_role:
             for resource in info.resources:
                 resource.allocation_info.role = self.role
         self.infos.append(info)
@@ -215,12 +220,13 @@ def launch(c: Cluster, plan: Acceptance) -> None:
     framework.tasks.update(plan.tasks)
     agent.tasks.update((framework.framework_id, task_id) for task_id in plan.tasks)
     c.counters["tasks_launched"] += len(plan.tasks)
-    run = agent_pb2.Event.RunTasks(
-        framework_info=framework.info,
-        tasks=plan.infos,
-        new_executors=[pb.ExecutorID(value=executor_id) for executor_id in plan.executors],
-    )
-    c.to_agent(agent, agent_pb2.Event(type=agent_pb2.Event.RUN_TASKS, run_tasks=run))
+    event = agent_pb2.Event(type=agent_pb2.Event.RUN_TASKS)
+    run = event.run_tasks
+    run.framework_info.MergeFrom(framework.info)
+    run.tasks.extend(plan.infos)
+    for executor_id in plan.executors:
+        run.new_executors.add(value=executor_id)
+    c.to_agent(agent, event)
 
 
 def fail(

@@ -59,7 +59,8 @@ class Master:
     def agent_call(self, link: int, call: agent_pb2.Call, now: Now) -> None:
         """A call from an agent's stream."""
         c = self.cluster
-        if call.type == agent_pb2.Call.REGISTER:
+        kind = call.type
+        if kind == agent_pb2.Call.REGISTER:
             agents.register(c, link, call.register, now)
             return
         agent_id = c.agent_of_link.get(link)
@@ -68,7 +69,7 @@ class Master:
             c.drop("agent-call-before-register", link=link, call=call.type)
             c.outbox.close(link, "the agent is not registered on this stream")
             return
-        match call.type:
+        match kind:
             case agent_pb2.Call.UPDATE:
                 tasks.on_update(c, agent, call.update, now)
             case agent_pb2.Call.PONG:
@@ -186,10 +187,8 @@ class Master:
             case "failover":
                 frameworks.failover_expired(c, name, now)
             case "heartbeat":
-                framework = c.frameworks.get(name)
-                if framework is not None and framework.connected:
-                    c.to_framework(framework, sched.Event(type=sched.Event.HEARTBEAT))
-                    c.timers.set("heartbeat", name, now.monotonic_s + c.options.heartbeat_s)
+                c.to_framework(c.frameworks[name], sched.Event(type=sched.Event.HEARTBEAT))
+                c.timers.set("heartbeat", name, now.monotonic_s + c.options.heartbeat_s)
 
     def _allocate(self, now: Now, seconds_of: Callable[[], float] | None) -> None:
         c = self.cluster

@@ -67,7 +67,7 @@ def offer_message(c: Cluster, framework: Framework, offer: Offer) -> pb.Offer:
     agent = c.agents[offer.agent_id]
     executor_ids = [
         pb.ExecutorID(value=executor_id)
-        for framework_id, executor_id in agent.executors
+        for framework_id, executor_id in sorted(agent.executors)
         if framework_id == framework.framework_id
     ]
     message = pb.Offer(
@@ -122,9 +122,7 @@ def rescind(c: Cluster, offer: Offer, why: str, now: Now) -> None:
 
 def expire(c: Cluster, offer_id: str, now: Now) -> None:
     """The offer's time is up: its framework did not answer."""
-    offer = c.offers.get(offer_id)
-    if offer is None:
-        return
+    offer = c.offers[offer_id]
     c.counters["offers_expired"] += 1
     rescind(c, offer, f"not answered within {c.options.offer_timeout_s:g} s", now)
     # It blocks nothing, but others come first now.
@@ -184,11 +182,6 @@ def decline(c: Cluster, framework: Framework, call: sched.Call.Decline, now: Now
 
 def drop_all(c: Cluster, offer_ids: Iterable[str], why: str, now: Now, tell: bool) -> None:
     """End many offers; `tell`: send RESCIND for each."""
-    for offer_id in list(offer_ids):
-        offer = c.offers.get(offer_id)
-        if offer is None:
-            continue
-        if tell:
-            rescind(c, offer, why, now)
-        else:
-            withdraw(c, offer, why, now)
+    end = rescind if tell else withdraw
+    for offer_id in sorted(offer_ids):
+        end(c, c.offers[offer_id], why, now)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from master.core.ledger import Holder
 from mesos_py.clock import Now
@@ -19,6 +19,7 @@ from mesos_py.states import TASK_STAGING, TaskState
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
+_SHOWN: Final = ("labels", "discovery", "container", "health_check", "kill_policy")
 ExecutorKey: TypeAlias = tuple[str, str]  # (agent_id, executor_id)
 
 
@@ -62,10 +63,12 @@ class Task:
 
 def extras_of(info: pb.TaskInfo | pb.Task, user: str) -> pb.Task | None:
     """What of a task is only shown: kept apart, since most tasks have none of it."""
+    given = [name for name in _SHOWN if info.HasField(name)]
+    if not given and not user and not info.limits:
+        return None
     extras = pb.Task()
-    for name in ("labels", "discovery", "container", "health_check", "kill_policy"):
-        if info.HasField(name):
-            getattr(extras, name).CopyFrom(getattr(info, name))
+    for name in given:
+        getattr(extras, name).CopyFrom(getattr(info, name))
     if user:
         extras.user = user
     for name, limit in info.limits.items():

@@ -194,7 +194,7 @@ def _take_executors(
                 framework_id, agent.agent_id, executor_id, role, kept, resources
             )
         agent.executors.add((framework_id, executor_id))
-    for framework_id, executor_id in agent.executors - report.executors.keys():
+    for framework_id, executor_id in sorted(agent.executors - report.executors.keys()):
         agent.executors.discard((framework_id, executor_id))
         framework = c.frameworks[framework_id]
         del framework.executors[agent.agent_id, executor_id]

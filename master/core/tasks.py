@@ -10,7 +10,7 @@ from master.core.records import Agent, Framework, Task
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue
 from mesos_py.ids import UUID_BYTES
-from mesos_py.states import REPORTED, STORED, is_terminal, may_follow
+from mesos_py.states import REPORTED, STORED, TERMINAL, TaskState, is_terminal, may_follow
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
@@ -21,41 +21,41 @@ _COUNTERS: Final = {state: f"task_states/{pb.TaskState.Name(state)}" for state i
 def on_update(c: Cluster, agent: Agent, call: agent_pb2.Call.Update, now: Now) -> None:
     """An agent reports.  It repeats the update until the framework has acknowledged."""
     framework_id = call.framework_id.value
-    status = call.status
-    task_id = status.task_id.value
+    # Each of these is read once: an access to a message costs several of a variable.
+    status, latest = call.status, call.latest_state
+    task_id, state, uuid = status.task_id.value, status.state, status.uuid
     c.counters["updates_received"] += 1
-    if status.state not in REPORTED or call.latest_state not in REPORTED:
-        c.drop("update-impossible-state", task=task_id, state=status.state)
+    if state not in REPORTED or latest not in REPORTED:
+        c.drop("update-impossible-state", task=task_id, state=state)
         return
     framework = c.frameworks.get(framework_id)
     task = framework.find(task_id) if framework is not None else None
     here = task is not None and task.agent_id == agent.agent_id
-    if not here and is_terminal(call.latest_state):
+    if not here and latest in TERMINAL:
         # A task that nobody knows any more may still have occupied something.
         c.settle(agent.agent_id, framework_id, "task", task_id, now)
     if framework is None:
         c.drop("update-unknown-framework", framework=framework_id, task=task_id)
         return
-    if len(status.uuid) != UUID_BYTES:
+    if len(uuid) != UUID_BYTES:
         # Nobody could acknowledge it.
         c.drop("update-without-uuid", task=task_id, agent=agent.agent_id)
-        if task is not None and here and is_terminal(call.latest_state):
-            _end_for_good(c, framework, task, call, now)
+        if task is not None and here and latest in TERMINAL:
+            _end_for_good(c, framework, task, status, latest, now)
         return
     if task is not None and not here:
         # The framework has started the task anew elsewhere, and would take the end
         # of the old copy for that of the new one.
         c.drop("update-other-agent", task=task_id, agent=agent.agent_id, expected=task.agent_id)
-        _pass_on(c, agent, framework_id, task_id, status.uuid)
+        _pass_on(c, agent, framework_id, task_id, uuid)
         return
     if task is not None:
-        apply(c, task, call, now)
-        if task.update_state is not None and is_terminal(task.update_state):
-            if not is_terminal(status.state):
-                # The framework has been told of the end: nothing goes back from there.
-                c.drop("update-after-the-end", task=task_id, agent=agent.agent_id)
-                _pass_on(c, agent, framework_id, task_id, status.uuid)
-                return
+        apply(c, task, status, latest, now)
+        if task.update_state in TERMINAL and state not in TERMINAL:
+            # The framework has been told of the end: nothing goes back from there.
+            c.drop("update-after-the-end", task=task_id, agent=agent.agent_id)
+            _pass_on(c, agent, framework_id, task_id, uuid)
+            return
     # An update of a task that is forgotten here goes on as well: only the
     # framework's acknowledgement ends the agent's repeating.
     if not statuses.send(c, framework, status):
@@ -64,10 +64,16 @@ def on_update(c: Cluster, agent: Agent, call: agent_pb2.Call.Update, now: Now) -
     c.counters["updates_forwarded"] += 1
 
 
-def apply(c: Cluster, task: Task, call: agent_pb2.Call.Update, now: Now) -> None:
+def apply(
+    c: Cluster,
+    task: Task,
+    status: pb.TaskStatus,
+    latest: TaskState.ValueType,
+    now: Now,
+) -> None:
     """Take over what the agent says of the task; terminal states free its resources."""
-    status = call.status
-    newest = status.state if is_terminal(status.state) else call.latest_state
+    state = status.state
+    newest = state if state in TERMINAL else latest
     if newest != task.state:
         if may_follow(task.state, newest):
             task.state = newest
@@ -79,53 +85,53 @@ def apply(c: Cluster, task: Task, call: agent_pb2.Call.Update, now: Now) -> None
                 state=pb.TaskState.Name(task.state),
                 reported=pb.TaskState.Name(newest),
             )
-    if is_terminal(newest):
+    if newest in TERMINAL:
         task.kill_pending = False
         # Whatever was believed before: the agent says that its processes are gone.
         c.release(task.agent_id, task.holder, now)
-    if task.update_state is None or may_follow(task.update_state, status.state):
+    if task.update_state is None or may_follow(task.update_state, state):
         statuses.record(task, status, now)
-        task.update_state = status.state
+        task.update_state = state
         task.update_uuid = status.uuid
-    elif is_terminal(status.state):
+    elif state in TERMINAL:
         # Another end than the first does not count; that it was heard of does.
         task.update_uuid = status.uuid
 
 
 def _end_for_good(
-    c: Cluster, framework: Framework, task: Task, call: agent_pb2.Call.Update, now: Now
+    c: Cluster,
+    framework: Framework,
+    task: Task,
+    update: pb.TaskStatus,
+    latest: TaskState.ValueType,
+    now: Now,
 ) -> None:
     """The agent keeps no update of this end, and nobody will acknowledge it: it took the
     framework for gone, which has come back (under an id that was forgotten here)."""
     status = pb.TaskStatus()
-    status.CopyFrom(call.status)
+    status.CopyFrom(update)
     status.ClearField("uuid")
-    update = agent_pb2.Call.Update(status=status, latest_state=call.latest_state)
-    apply(c, task, update, now)
+    apply(c, task, status, latest, now)
     c.complete(framework, task, now)
     statuses.send(c, framework, status)
 
 
 def acknowledge(c: Cluster, framework: Framework, call: sched.Call.Acknowledge, now: Now) -> None:
     """ACKNOWLEDGE: passed on to the agent; after a terminal update the task is history."""
-    if len(call.uuid) != UUID_BYTES:
-        error = InvalidValue("uuid", call.uuid.hex(), "must be 16 bytes")
+    uuid, task_id = call.uuid, call.task_id.value
+    if len(uuid) != UUID_BYTES:
+        error = InvalidValue("uuid", uuid.hex(), "must be 16 bytes")
         c.refuse_call(framework, sched.Call.ACKNOWLEDGE, error, now)
         return
     agent = c.agents.get(call.agent_id.value)
     if agent is None or not agent.connected:
         # The agent will repeat the update, and be acknowledged then.
-        c.drop("acknowledge-agent-away", agent=call.agent_id.value, task=call.task_id.value)
+        c.drop("acknowledge-agent-away", agent=call.agent_id.value, task=task_id)
         return
-    task = framework.tasks.get(call.task_id.value)
-    if (
-        task is not None
-        and task.update_state is not None
-        and is_terminal(task.update_state)
-        and task.update_uuid == call.uuid
-    ):
+    task = framework.tasks.get(task_id)
+    if task is not None and task.update_state in TERMINAL and task.update_uuid == uuid:
         c.complete(framework, task, now)
-    _pass_on(c, agent, framework.framework_id, call.task_id.value, call.uuid)
+    _pass_on(c, agent, framework.framework_id, task_id, uuid)
 
 
 def _pass_on(c: Cluster, agent: Agent, framework_id: str, task_id: str, uuid: bytes) -> None:

@@ -31,23 +31,27 @@ def task_resources(
     size = task.ByteSize()
     if size > max_bytes:
         raise TooLarge(f"the task is {size} bytes, at most {max_bytes} are taken", field="task")
-    if task.HasField("command") == task.HasField("executor"):
-        has = "both" if task.HasField("command") else "neither"
+    has_command = task.HasField("command")
+    if has_command == task.HasField("executor"):
+        has = "both" if has_command else "neither"
         raise InvalidValue("command", has, "exactly one of command and executor must be given")
-    if not task.resources:
-        raise InvalidValue("resources", "", "a task must ask for some resources")
     resources = Resources.from_proto("resources", task.resources)
-    if task.HasField("command"):
+    if not resources:
+        raise InvalidValue("resources", "", "a task must ask for some resources")
+    if has_command:
         _command("command", task.command)
     _durations(task)
-    for name, limit in task.limits.items():
-        _limit(name, limit.value, resources)
+    if task.limits:
+        for name, limit in task.limits.items():
+            _limit(name, limit.value, resources)
     return resources
 
 
 def require_role(task: pb.TaskInfo, role: str) -> None:
     """Raises InvalidValue if the task says that its resources are of another role."""
     for resource in task.resources:
+        if not resource.HasField("allocation_info"):
+            continue
         given = resource.allocation_info.role
         if given not in ("", role):
             raise InvalidValue(
@@ -95,6 +99,8 @@ def _command(field: str, command: pb.CommandInfo) -> None:
     for text in (command.value, command.user, *command.arguments):
         if "\0" in text:
             raise InvalidValue(field, text, "must not contain a NUL character")
+    if not command.HasField("environment"):
+        return
     for variable in command.environment.variables:
         where = f"{field}.environment.{variable.name}"
         if not variable.name or "=" in variable.name or "\0" in variable.name + variable.value:
@@ -107,8 +113,9 @@ def _command(field: str, command: pb.CommandInfo) -> None:
 
 
 def _durations(task: pb.TaskInfo) -> None:
-    _grace("kill_policy.grace_period", task.kill_policy, "grace_period")
-    if task.max_completion_time.nanoseconds < 0:
+    if task.HasField("kill_policy"):
+        _grace("kill_policy.grace_period", task.kill_policy, "grace_period")
+    if task.HasField("max_completion_time") and task.max_completion_time.nanoseconds < 0:
         raise InvalidValue(
             "max_completion_time", task.max_completion_time.nanoseconds, "must not be negative"
         )

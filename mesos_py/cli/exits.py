@@ -26,6 +26,7 @@ class Exit(IntEnum):
     INTERNAL = 70
     TIMED_OUT = 124
     INTERRUPTED = 130
+    NO_READER = 141
 
 
 MEANING: Final = {
@@ -37,6 +38,7 @@ MEANING: Final = {
     Exit.INTERNAL: "a bug in mesos-py (MESOS_PY_DEBUG=1 shows where)",
     Exit.TIMED_OUT: "run: not done within --timeout",
     Exit.INTERRUPTED: "interrupted (Ctrl-C)",
+    Exit.NO_READER: "whoever read our output has gone",
 }
 
 

@@ -25,6 +25,8 @@ LOOPBACK: Final = "127.0.0.1"
 # Only files tell that a daemon is ready; looking costs a few microseconds.
 LOOK_EVERY_S: Final = 0.01
 READY_WITHIN_S: Final = 60.0
+# More for each agent: they start together, on as many cores as there are.
+READY_EACH_S: Final = 2.0
 DAEMON_GRACE_S: Final = 10.0
 COMMAND_GRACE_S: Final = 15.0
 LOG_LINES_SHOWN: Final = 15
@@ -156,14 +158,15 @@ class Cluster:
         def missing() -> list[str]:
             return [d.name for d in self._daemons if not self._port_file(d.name).exists()]
 
+        limit_s = READY_WITHIN_S + READY_EACH_S * len(self._daemons)
         self._keeper.wait_within(
             lambda: not missing() or self._broken() is not None or self._keeper.asked is not None,
-            READY_WITHIN_S,
+            limit_s,
             poll_s=LOOK_EVERY_S,
         )
         self._raise_if_broken()
         if self._keeper.asked is None and (late := missing()):
-            raise MesosPyError(f"not ready within {READY_WITHIN_S:.0f} s: {', '.join(late)}")
+            raise MesosPyError(f"not ready within {limit_s:.0f} s: {', '.join(late)}")
 
     def _port_file(self, name: str) -> Path:
         return self._directory / f"{name}.port"

@@ -16,7 +16,7 @@ from typing import Any, Final, NoReturn
 import click
 from click.shell_completion import CompletionItem
 
-from mesos_py.cli.exits import MEANING, Exit, of_error, of_signal
+from mesos_py.cli.exits import MEANING, Exit, of_error
 from mesos_py.cli.summaries import SECTIONS, SUMMARIES
 from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.version import VERSION
@@ -24,7 +24,6 @@ from mesos_py.version import VERSION
 GROUP: Final = "mesos_py.cli"
 OWN_DISTRIBUTION: Final = "mesos-py"
 DEBUG_VARIABLE: Final = "MESOS_PY_DEBUG"
-_SIGPIPE: Final = 13
 
 
 class Commands(click.Group):
@@ -70,7 +69,7 @@ class Commands(click.Group):
             from mesos_py.cli.output import discard_stdout
 
             discard_stdout()
-            raise click.exceptions.Exit(of_signal(_SIGPIPE)) from None
+            raise click.exceptions.Exit(Exit.NO_READER) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         there = self.list_commands(ctx)

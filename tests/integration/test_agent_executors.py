@@ -29,7 +29,6 @@ from mesos_py.v1 import executor_pb2 as e, types_pb2 as pb
 from mesos_py.v1.executor_pb2_grpc import ExecutorServiceStub
 
 C, E = e.Call, e.Event
-out = queue.Queue()
 print(os.environ["MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD"], flush=True)
 
 def say(kind, **part):
@@ -41,14 +40,16 @@ def report(task_id, state, repeat=1):
     for _ in range(repeat):
         say(C.UPDATE, update=C.Update(status=status))
 
-def calls():
-    while (call := out.get()) is not None:
+def calls(mine):
+    while (call := mine.get()) is not None:
         yield e.Calls(calls=[call])
 
 def connect():
+    global out
+    out, leave = queue.Queue(), False
     channel = grpc.insecure_channel(os.environ["MESOS_AGENT_ENDPOINT"])
     say(C.SUBSCRIBE, subscribe=C.Subscribe(protocol_version=int(os.environ.get("SPEAKS", "1"))))
-    for events in ExecutorServiceStub(channel).Subscribe(calls()):
+    for events in ExecutorServiceStub(channel).Subscribe(calls(out)):
         for event in events.events:
             print(E.Type.Name(event.type), event.error.message, flush=True)
             if event.type == E.LAUNCH:
@@ -60,9 +61,11 @@ def connect():
                     os._exit(9)
                 elif task.data == b"stage":
                     report(task.task_id, pb.TASK_STAGING)
-                elif task.data == b"reconnect":
-                    channel.close()
-                    return True
+                leave = task.data == b"reconnect"
+            elif event.type == E.ACKNOWLEDGED and leave:
+                out.put(None)
+                channel.close()
+                return True
             elif event.type == E.KILL:
                 report(event.kill.task_id, pb.TASK_KILLED)
             elif event.type == E.MESSAGE:
@@ -87,7 +90,7 @@ def executor(**environment: str) -> pb.ExecutorInfo:
     info = pb.CommandInfo(
         shell=False,
         value=sys.executable,
-        arguments=["executor", "-c", PROGRAM],
+        arguments=[sys.executable, "-c", PROGRAM],
         environment=pb.Environment(variables=variables),
     )
     return executor_info(command=info)

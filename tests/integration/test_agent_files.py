@@ -21,8 +21,13 @@ from tests.kit.agent_master import AgentProcess, FakeMaster, eventually, running
 class Reader:
     """Reads as the master does, over one channel."""
 
-    def __init__(self, channel: grpc.aio.Channel) -> None:
-        self._files: agent_pb2_grpc.AgentFilesAsyncStub = agent_pb2_grpc.AgentFilesStub(channel)
+    def __init__(self, master: FakeMaster) -> None:
+        self._channel = rpc.open_channel(f"127.0.0.1:{master.registrations[0].agent_info.port}")
+
+    async def close(self) -> None:
+        await self._channel.close()
+        # gRPC keeps its sockets as long as anybody keeps a channel.
+        del self._channel
 
     async def chunks(self, task_id: str, path: str = "stdout", **more) -> AsyncIterator[bytes]:
         request = agent_pb2.ReadLogRequest(
@@ -31,7 +36,8 @@ class Reader:
             path=path,
             **more,
         )
-        call = self._files.ReadLog(request)
+        files: agent_pb2_grpc.AgentFilesAsyncStub = agent_pb2_grpc.AgentFilesStub(self._channel)
+        call = files.ReadLog(request)
         try:
             async for chunk in call:
                 yield chunk.data
@@ -63,9 +69,9 @@ async def agent(master: FakeMaster, tmp_path: Path) -> AsyncIterator[AgentProces
 
 @pytest.fixture
 async def reader(master: FakeMaster, agent: AgentProcess) -> AsyncIterator[Reader]:
-    channel = rpc.open_channel(f"127.0.0.1:{master.registrations[0].agent_info.port}")
-    yield Reader(channel)
-    await channel.close()
+    made = Reader(master)
+    yield made
+    await made.close()
 
 
 async def finished(master: FakeMaster, task_id: str, script: str) -> None:
@@ -144,13 +150,12 @@ async def test_a_file_that_is_cut_off_is_followed_from_its_new_start(master, age
 async def test_tasks_that_the_agent_has_forgotten_are_found_by_their_place(master, tmp_path):
     flags = ("--max-completed-executors", "1")
     async with running_agent(master, tmp_path / "agent", *flags):
-        channel = rpc.open_channel(f"127.0.0.1:{master.registrations[0].agent_info.port}")
-        reader = Reader(channel)
+        reader = Reader(master)
         await finished(master, "old", "echo old")
         await finished(master, "new", "echo new")
         await eventually(lambda: len(master.calls) == 6)
         assert await reader.read("old") == b"old\n"
-        await channel.close()
+        await reader.close()
 
 
 async def test_what_is_not_there_is_said(master, agent, reader):
@@ -211,7 +216,7 @@ async def test_planting_links_shows_nothing_and_changes_nothing(master, agent, r
     """
     master.run(command("t", script))
     await master.status("t", pb.TASK_RUNNING)
-    await eventually(lambda: (agent.sandbox("t") / "race").exists())
+    await eventually((agent.sandbox("t") / "race").exists)
     assert await reader.read("t", "real/file") == b"inside\n"
     for path in ("stdout", "stderr", "file-link", "dir-link/canary", "own-link/file"):
         error = await reader.error("t", path)

@@ -165,14 +165,14 @@ def test_a_task_that_is_killed_twice_ends_once(cluster, framework, tmp_path):
     for _ in range(5):
         framework.driver.kill_task(task.task_id, grace_s=0)
     framework.status(task.task_id, TASK_KILLED)
-    until(lambda: cluster.history(framework.id))
+    cluster.wait_for_history(framework.id)
     assert framework.states(task.task_id).count("KILLED") == 1
 
 
 def test_a_kill_of_a_task_that_has_ended_is_answered_and_changes_nothing(cluster, framework):
     task_id = framework.launch("true")
     status = framework.status(task_id, TASK_FINISHED)
-    until(lambda: cluster.history(framework.id))
+    cluster.wait_for_history(framework.id)
     framework.driver.kill_task(task_id, status.agent_id)
     answer = framework.wait_for("update", lambda s: not s.uuid)
     assert answer.state == TASK_GONE
@@ -214,6 +214,6 @@ def test_an_operators_kill_of_what_is_not_there_is_an_error(cluster, framework, 
     assert not task.told.exists()
     cluster.operator.kill_task(framework.id, task.task_id, grace_s=0)
     framework.status(task.task_id, TASK_KILLED)
-    until(lambda: cluster.history(framework.id))
+    cluster.wait_for_history(framework.id)
     with pytest.raises(Conflict, match="has ended already"):
         cluster.operator.kill_task(framework.id, task.task_id)

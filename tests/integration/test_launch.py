@@ -60,7 +60,7 @@ def test_a_task_starts_runs_and_finishes_and_each_state_says_who_says_it(cluster
 
 
 def test_running_comes_with_the_pid_of_the_commands_own_process(framework):
-    pid = pid_of(framework.run("exec sleep 600"))
+    pid = pid_of(framework.run(["sleep", "600"]))
     assert Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x00600\x00"
     assert os.getsid(pid) == os.getpgid(pid) == pid
 
@@ -244,7 +244,7 @@ def test_the_id_of_a_task_that_has_ended_may_be_used_again(cluster, framework):
     for count in (1, 2):
         framework.launch("exit 3", task_id="again")
         framework.wait_for("update", lambda s: s.state == TASK_FAILED, count=count)
-        until(lambda count=count: len(cluster.history(framework.id)) == count)
+        cluster.wait_for_history(framework.id, count)
     assert framework.states("again") == ["STARTING", "RUNNING", "FAILED"] * 2
 
 

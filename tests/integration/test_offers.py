@@ -15,7 +15,7 @@ from tests.kit.waiting import until
 
 Predicate = AttributeConstraint.Predicate
 RoleConstraints = OfferConstraints.RoleConstraints
-SIZE = "cpus:2;mem:1024"
+SIZE = "cpus:2;mem:1024;ports:[21300-21301]"
 HOUR = 3600.0
 
 
@@ -43,8 +43,9 @@ def framework(cluster) -> Iterator[Framework]:
 @pytest.fixture
 def other(cluster, framework) -> Iterator[Framework]:
     """A second framework, which wants nothing at first."""
-    with Framework(cluster.address, "other") as other:
-        other.driver.set_needs_offers(False)
+    other = Framework(cluster.address, "other")
+    other.driver.set_needs_offers(False)
+    with other:
         yield other
 
 
@@ -195,8 +196,9 @@ def test_an_offer_that_was_made_before_stays_valid(framework):
 
 @pytest.mark.parametrize("host", ["a", "b"])
 def test_only_these_hosts(framework, host):
+    offers = both(framework)
     framework.driver.set_filters(hosts=[host])
-    framework.driver.decline_offers(both(framework), filters=0)
+    framework.driver.decline_offers(offers, filters=0)
     for _ in range(5):
         offer = framework.offer()
         assert offer.hostname == host
@@ -207,8 +209,9 @@ def test_at_least_so_much_free(framework):
     """What is too little is not offered; it waits for more, and is offered then."""
     task_id = framework.launch("exec sleep 600", host="a", cpus=1)
     framework.status(task_id, TASK_RUNNING)
+    offers = both(framework)
     framework.driver.set_filters(min_free=Resources.of(cpus=2))
-    framework.driver.decline_offers(both(framework), filters=0)
+    framework.driver.decline_offers(offers, filters=0)
     for _ in range(5):
         offer = framework.offer()
         assert offer.hostname == "b"
@@ -239,8 +242,9 @@ def test_only_agents_with_such_attributes(framework, attribute, predicate, hosts
 
 
 def test_filters_that_are_cleared_let_all_pass_again(framework):
+    offers = both(framework)
     framework.driver.set_filters(hosts=["nowhere"])
-    framework.driver.decline_offers(both(framework), filters=0)
+    framework.driver.decline_offers(offers, filters=0)
     framework.driver.set_filters()
     both(framework)
 
@@ -256,11 +260,12 @@ def test_several_offers_of_one_agent_are_merged(framework):
     framework.driver.kill_task(task_id, grace_s=0)
     framework.status(task_id, TASK_KILLED)
     second = framework.offer("a")
-    assert what(first) == what(second) == Resources.parse("cpus:1;mem:512")
+    assert what(first) == Resources.parse("cpus:1;mem:512;ports:[21300-21301]")
+    assert what(second) == Resources.parse("cpus:1;mem:512")
     task = framework.task("exec sleep 600", first, cpus=1.5, mem=1000)
     framework.driver.launch_tasks([first, second], task, filters=0)
     framework.status(task.task_id.value, TASK_RUNNING)
-    assert what(framework.offer("a")) == Resources.parse("cpus:0.5;mem:24")
+    assert what(framework.offer("a")) == Resources.parse("cpus:0.5;mem:24;ports:[21300-21301]")
 
 
 def test_what_tasks_leave_is_offered_again_unless_it_is_refused(framework, other):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
 import signal
 import subprocess
@@ -85,8 +86,17 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
         stream: asyncio.Queue[agent_pb2.Events | None] = asyncio.Queue()
         reading = asyncio.create_task(self._read(requests, stream))
         try:
-            while (events := await stream.get()) is not None:
-                yield events
+            ended = False
+            while not ended:
+                waiting = [await stream.get()]
+                while not stream.empty():
+                    waiting.append(stream.get_nowait())
+                ended = None in waiting
+                told = itertools.takewhile(lambda each: each is not None, waiting)
+                # As a master does: what has come together goes out together.
+                for epoch, group in itertools.groupby(filter(None, told), lambda each: each.epoch):
+                    events = [event for each in group for event in each.events]
+                    yield agent_pb2.Events(events=events, epoch=epoch)
         finally:
             reading.cancel()
             if self._stream is stream:
@@ -235,7 +245,10 @@ class AgentProcess:
         return runs / (runs / "latest").readlink()
 
     def output(self, task_id: str) -> str:
-        return (self.sandbox(task_id) / "stdout").read_text()
+        try:
+            return (self.sandbox(task_id) / "stdout").read_text()
+        except FileNotFoundError:
+            return ""  # not yet
 
 
 @contextlib.asynccontextmanager

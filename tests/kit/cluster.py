@@ -241,6 +241,10 @@ class Cluster:
         call.get_tasks.framework_id.value = framework_id
         return list(self.operator.execute(call).get_tasks.completed_tasks)
 
+    def wait_for_history(self, framework_id: str, count: int = 1) -> None:
+        """Until so many tasks of the framework have ended and been acknowledged."""
+        self.wait_until(lambda: len(self.history(framework_id)) >= count)
+
     def metrics(self) -> dict[str, float]:
         answer = self.operator.execute(op.Call(type=op.Call.GET_METRICS))
         return {metric.name: metric.value for metric in answer.get_metrics.metrics}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 from mesos_py import Scheduler, SchedulerDriver
 from mesos_py.errors import MesosPyError
@@ -17,7 +17,7 @@ from mesos_py.v1.scheduler_pb2 import Event
 from mesos_py.v1.types_pb2 import FrameworkInfo, MasterInfo, Offer, TaskInfo, TaskStatus
 from tests.kit.recorder import PATIENCE_S, Recorder
 
-State = TaskState.ValueType
+State: TypeAlias = TaskState.ValueType
 
 # A master that comes back is found soon.
 TIMEOUTS: Final = LinkTimeouts(connect_s=5.0, backoff_first_s=0.05, backoff_cap_s=0.3)
@@ -58,7 +58,9 @@ class Framework(Scheduler):
             self.info.capabilities.add(type=Capability.PARTITION_AWARE)
         if reports_killing:
             self.info.capabilities.add(type=Capability.TASK_KILLING_STATE)
-        self.driver = SchedulerDriver(self, self.info, master, **{"timeouts": TIMEOUTS, **(driver or {})})
+        self.driver = SchedulerDriver(
+            self, self.info, master, **{"timeouts": TIMEOUTS, **(driver or {})}
+        )
         self.seen: Recorder[Seen] = Recorder()
         self._used: set[str] = set()
         self._numbers = itertools.count(1)
@@ -100,7 +102,6 @@ class Framework(Scheduler):
         kind: str,
         where: Callable[[Any], object] = lambda _: True,
         count: int = 1,
-        limit_s: float = PATIENCE_S,
     ) -> Any:
         """What the `count`-th callback of this kind was given, of those that `where` wants."""
 
@@ -108,7 +109,7 @@ class Framework(Scheduler):
             found = [each.what for each in seen if each.kind == kind and where(each.what)]
             return found if len(found) >= count else None
 
-        return self.seen.wait(look, f"{count} x {kind}", limit_s)[count - 1]
+        return self.seen.wait(look, f"{count} x {kind}")[count - 1]
 
     def all(self, kind: str) -> list[Any]:
         return [each.what for each in self.seen.all() if each.kind == kind]
@@ -128,9 +129,7 @@ class Framework(Scheduler):
                 live.clear()
         return [offer for offer_id, offer in live.items() if offer_id not in self._used]
 
-    def offer(
-        self, host: str = "", *, has: str = "", limit_s: float = PATIENCE_S
-    ) -> Offer:
+    def offer(self, host: str = "", *, has: str = "") -> Offer:
         """A live offer of this host with at least these resources; nobody gets it twice."""
         wanted = Resources.parse(has) if has else EMPTY
 
@@ -140,7 +139,7 @@ class Framework(Scheduler):
                     return offer
             return None
 
-        found = self.seen.wait(look, f"an offer of {host or 'any host'} with {has!r}", limit_s)
+        found = self.seen.wait(look, f"an offer of {host or 'any host'} with {has!r}")
         self._used.add(found.id.value)
         return found
 

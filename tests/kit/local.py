@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +24,14 @@ def environment(master: str | None = None) -> dict[str, str]:
     return env
 
 
+_libc: Final = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG: Final = 1
+
+
+def _end_with_the_tests() -> None:
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+
+
 class Local:
     """`mesos-py local` as a child process; use it in a `with` block.
 
@@ -33,7 +43,13 @@ class Local:
         self.work_dir = directory / "work"
         argv = [*MESOS_PY, "local", "--work-dir", str(self.work_dir), *options]
         self.process = subprocess.Popen(
-            argv, cwd=directory, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            argv,
+            cwd=directory,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # A run of tests that is killed must leave no cluster behind.
+            preexec_fn=_end_with_the_tests,  # noqa: PLW1509 (it only makes a system call)
         )
         self.master = self._ready()
 

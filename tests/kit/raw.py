@@ -160,9 +160,13 @@ class RawScheduler(RawStream[scheduler_pb2.Calls, scheduler_pb2.Event]):
         status: TaskStatus = wanted.update.status
         return status
 
-    def refused(self, kind: scheduler_pb2.Call.Type.ValueType) -> scheduler_pb2.Event.Refused:
-        """The newest refusal of a call of this type, once there is one that is new."""
-        return self.event(self.Event.REFUSED, lambda e: e.refused.call == kind).refused
+    def refused(
+        self, kind: scheduler_pb2.Call.Type.ValueType, count: int = 1
+    ) -> scheduler_pb2.Event.Refused:
+        """The `count`-th refusal of a call of this type."""
+        found = self.event(self.Event.REFUSED, lambda e: e.refused.call == kind, count)
+        refused: scheduler_pb2.Event.Refused = found.refused
+        return refused
 
     def acknowledge(self, status: TaskStatus) -> None:
         self.call(
@@ -194,14 +198,10 @@ class RawAgent(RawStream[agent_pb2.Calls, agent_pb2.Event]):
     def register(
         self, hostname: str, resources: str = "cpus:2;mem:512", agent_id: str = "", **register: Any
     ) -> str:
-        info = AgentInfo(
-            hostname=hostname, port=1, resources=Resources.parse(resources).to_proto()
-        )
+        info = AgentInfo(hostname=hostname, port=1, resources=Resources.parse(resources).to_proto())
         if agent_id:
             info.id.value = agent_id
-        call = self.Call.Register(
-            agent_info=info, version="raw", protocol_version=1, **register
-        )
+        call = self.Call.Register(agent_info=info, version="raw", protocol_version=1, **register)
         self.send(self.Call(type=self.Call.REGISTER, register=call))
         registered = self.event(self.Event.REGISTERED).registered
         self.agent_id = registered.agent_id.value

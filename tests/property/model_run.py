@@ -403,7 +403,8 @@ class Run:
         for scheduler in self.schedulers:
             if scheduler.stream is None and not scheduler.ended:
                 scheduler.subscribe()
-            elif scheduler.subscribed and self.rng.random() < 0.3:
+            elif scheduler.subscribed:
+                # Of a launch that was lost while its agent was unreachable nobody tells.
                 scheduler.reconcile()
         for _ in range(10):
             self.deliver_all()

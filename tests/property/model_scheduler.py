@@ -12,6 +12,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from mesos_py.errors import InvalidResources
 from mesos_py.resources import Resources
 from mesos_py.states import (
     TASK_GONE,
@@ -262,14 +263,16 @@ class SchedulerModel:
         if not self.offers:
             return
         first = rng.choice(list(self.offers.values()))
-        used = [first]
+        used, left = [first], first.resources
         for other in self.offers.values():
             same = (other.agent_id, other.role) == (first.agent_id, first.role)
-            if other is not first and same and rng.random() < 0.7:
-                used.append(other)
-        left = Resources()
-        for held in used:
-            left = left + held.resources
+            if other is first or not same or rng.random() < 0.3:
+                continue
+            try:
+                left = left + other.resources
+            except InvalidResources:
+                continue  # one of them has been rescinded by now
+            used.append(other)
         infos: list[pb.TaskInfo] = []
         for _ in range(rng.choice((0, 1, 1, 1, 2, 3))):
             info, left = self._task(rng, first, left)

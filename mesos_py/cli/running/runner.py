@@ -35,7 +35,6 @@ LOST_OUTPUT_S: Final = 3.0
 SAME_SIGNAL_S: Final = 0.5
 # Refused offers come back when they grow, or when we revive.
 REFUSE_S: Final = 3600.0
-_SIGPIPE: Final = 13
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ class Runner:
                 await self._sink.write(name, rest)
         except BrokenPipeError:
             discard_stdout()
-            self._give_up(of_signal(_SIGPIPE), "nobody reads the output any more")
+            self._give_up(Exit.NO_READER, "nobody reads the output any more")
         except MesosPyError as error:
             if isinstance(error, NotFound) and not ran:
                 return  # it never came so far as to have a sandbox

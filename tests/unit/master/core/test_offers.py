@@ -233,11 +233,6 @@ def test_an_expiry_says_that_the_framework_did_not_take_it_and_blocks_nothing(sc
     assert refusal.until_s <= scripted.clock.monotonic_s
 
 
-def test_the_expiry_of_an_offer_that_is_gone_is_nothing(world):
-    offers.expire(world.cluster, "m-O77", world.clock.now())
-    assert world.cluster.counters["offers_expired"] == 0
-
-
 # ---- Decline ----------------------------------------------------------
 
 
@@ -383,11 +378,6 @@ def test_a_framework_that_disconnects_is_told_nothing(world):
     assert world.cluster.offers == {}
     assert world.cluster.ledger.free(agent.id) == Resources.parse("cpus:4;mem:4096")
     assert framework.take() == []
-
-
-def test_dropping_offers_that_are_gone_is_nothing(world):
-    offers.drop_all(world.cluster, ["m-O77"], "why", world.clock.now(), tell=True)
-    assert world.cluster.counters["offers_rescinded"] == 0
 
 
 def test_why_an_offer_ended_is_kept_for_a_limited_number(scripted):

@@ -73,3 +73,12 @@ def test_a_status_without_an_agent_names_none():
     )
     assert not status.HasField("agent_id")
     assert status.timestamp == 7.0
+    assert status.source == pb.TaskStatus.SOURCE_MASTER
+    assert not status.HasField("uuid")
+
+
+def test_a_status_names_its_agent():
+    status = statuses.master_status(
+        "t", "a", pb.TASK_LOST, pb.TaskStatus.REASON_AGENT_REMOVED, "why", Now(0.0, 7.0)
+    )
+    assert status.agent_id.value == "a"

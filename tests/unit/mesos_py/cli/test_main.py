@@ -1,9 +1,11 @@
 """The group: finding sub-commands, and turning errors into one line and an exit code."""
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 import click
 import pytest
@@ -61,6 +63,12 @@ def test_help_names_every_command_and_every_exit_code(cli):
         assert f"\n  {name} " in ended.out
     for code in exits.Exit:
         assert f"\n  {int(code)} " in ended.out
+
+
+def test_the_page_lists_the_same_exit_codes():
+    page = (Path(__file__).parents[4] / "docs" / "command-line.md").read_text()
+    listed = re.findall(r"^\| (\d+) \|", page, re.MULTILINE)
+    assert listed == [str(int(code)) for code in exits.Exit]
 
 
 def test_help_imports_no_command_and_no_grpc():
