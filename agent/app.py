@@ -152,7 +152,7 @@ class AgentDaemon:
         """
         flags = self.flags
         try:
-            ipaddress.ip_address(flags.ip)
+            address = ipaddress.ip_address(flags.ip)
         except ValueError:
             raise InvalidValue("ip", flags.ip, "is no IP address") from None
         attributes = parse_attributes(flags.attributes)
@@ -167,7 +167,8 @@ class AgentDaemon:
             self.port = rpc.bind(server, flags.ip, flags.port)
             info = pb.AgentInfo(
                 hostname=flags.hostname or socket.gethostname(),
-                ip=flags.ip,
+                # Listening everywhere is no address: the master goes by the host name then.
+                ip=None if address.is_unspecified else flags.ip,
                 port=self.port,
                 resources=self._resources.to_proto(),
                 attributes=attributes,

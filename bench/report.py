@@ -78,7 +78,9 @@ def show(result: Result, console: Console) -> None:
     table.add_column("")
     for row in result.rows:
         style = "dim" if row.floor else ""
-        note = f"floor; {row.note}" if row.floor and row.note else "floor" if row.floor else row.note
+        note = (
+            f"floor; {row.note}" if row.floor and row.note else "floor" if row.floor else row.note
+        )
         table.add_row(row.what, row.value.text(row.digits), row.unit, note, style=style)
     console.print(table)
     word = "[green]met[/]" if result.met else "[yellow]not met[/]"

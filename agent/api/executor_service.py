@@ -96,6 +96,7 @@ class ExecutorService(ExecutorServiceServicer):
             log.warning("executor cut off", framework=key[0], executor=key[1], error=error)
         finally:
             reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
             # One that connected again has taken its place already.
             if self._streams.get(key) is stream:
                 del self._streams[key]

@@ -24,7 +24,7 @@ CLEANUP_TRIES = 12
 class Isolating:
     """Calls isolators in worker threads: all calls for one container in one thread.
 
-    Without any isolator that does something it starts no thread.
+    With none that does something it only does other work beside the loop (`run`).
     """
 
     def __init__(self, isolators: Sequence[Isolator]) -> None:
@@ -33,6 +33,8 @@ class Isolating:
         self._threads = [
             ThreadPoolExecutor(1, thread_name_prefix="isolation") for _ in range(THREADS)
         ]
+        # Amounts that no thread has taken up yet.
+        self._newest: dict[str, Resources] = {}
 
     @property
     def active(self) -> bool:
@@ -78,9 +80,10 @@ class Isolating:
 
     def update(self, container_id: str, resources: Resources) -> None:
         def work() -> None:
+            newest = self._newest.pop(container_id)
             for each in self._isolators:
                 try:
-                    each.update(container_id, resources)
+                    each.update(container_id, newest)
                 except Exception as error:
                     log.warning(
                         "update of limits failed",
@@ -90,7 +93,10 @@ class Isolating:
                     )
 
         if self.active:
-            self._submit(container_id, work)
+            waiting = container_id in self._newest
+            self._newest[container_id] = resources
+            if not waiting:
+                self._submit(container_id, work)
 
     def cleanup(self, container_id: str, tries: int = CLEANUP_TRIES) -> None:
         """Remove what isolators have made for the container; again if that fails."""

@@ -161,8 +161,7 @@ class Launcher:
 
     def _prepare(self, spec: ContainerSpec) -> tuple[User, Preparation]:
         """In a thread.  Raises MesosPyError, OSError, or what an isolator raises."""
-        user = self._users.find(spec.user) if spec.user else self._users.known("")
-        assert user is not None
+        user = self._users.find(spec.user)
         if not self.isolating.active:
             return user, NOTHING
         with (
@@ -188,6 +187,8 @@ class Launcher:
     def _prepared(
         self, container: _Container, done: asyncio.Future[tuple[User, Preparation]]
     ) -> None:
+        if done.cancelled():
+            return  # the agent ends
         error = done.exception()
         if error is None and container.signal is None:
             self._request(container, *done.result())

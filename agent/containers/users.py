@@ -40,6 +40,9 @@ class Users:
 
     def find(self, name: str) -> User:
         """Raises Refused for a user that is not there, or whom we may not become."""
+        known = self.known(name)
+        if known is not None:
+            return known
         try:
             entry = pwd.getpwnam(name)
         except KeyError:

@@ -15,6 +15,10 @@ from mesos_py.clock import Now
 from mesos_py.v1 import agent_pb2, executor_pb2
 from mesos_py.v1 import types_pb2 as pb
 
+# A wake-up that much too late: this process was stopped or starved, and what peers have
+# said meanwhile is not read yet.
+STALL_S = 1.0
+
 
 class AgentCore:
     """All decisions of one agent.  Used from one thread."""
@@ -36,10 +40,11 @@ class AgentCore:
     def on_time(self, now: Now) -> None:
         """Time has passed."""
         s = self.state
+        planned_s = self.next_deadline_s()
+        if planned_s is not None and now.monotonic_s - planned_s > STALL_S:
+            executors.wait_anew(s, now)
         for kind, container_id in s.timers.due(now.monotonic_s):
-            executor = s.containers.get(container_id)
-            if executor is None:
-                continue
+            executor = s.containers[container_id]  # forgetting it cancels its timers
             if kind == "force":
                 s.force(executor)
             elif kind == "completion":

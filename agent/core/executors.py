@@ -72,6 +72,8 @@ def update(s: AgentState, key: ExecutorKey, status: pb.TaskStatus, now: Now) -> 
         return f"update of task {status.task_id.value!r}: {wrong}"
     task_key = (key[0], status.task_id.value)
     task = executor.tasks.get(task_key[1])
+    # Made beforehand: what is taken may lose its uuid.
+    acknowledged = Event.Acknowledged(task_id=status.task_id, uuid=status.uuid)
     if s.updates.has(task_key, status.uuid):
         s.drop("update came twice", framework=key[0], task=task_key[1])
     elif task is None:
@@ -79,7 +81,6 @@ def update(s: AgentState, key: ExecutorKey, status: pb.TaskStatus, now: Now) -> 
         s.drop(reason, framework=key[0], task=task_key[1], executor=key[1])
     else:
         _take(s, task, status, now)
-    acknowledged = Event.Acknowledged(task_id=status.task_id, uuid=status.uuid)
     _send(s, executor, Event(type=Event.ACKNOWLEDGED, acknowledged=acknowledged))
     return None
 
@@ -168,6 +169,15 @@ def disconnected(s: AgentState, key: ExecutorKey, now: Now) -> None:
     if not executor.ending:
         after_s = s.settings.executor_registration_timeout_s
         s.timers.set(("registration", executor.container_id), now.monotonic_s + after_s)
+
+
+def wait_anew(s: AgentState, now: Now) -> None:
+    """The agent could not listen for a while: nobody was silent in that time."""
+    at_s = now.monotonic_s + s.settings.executor_registration_timeout_s
+    for container_id in s.containers:
+        key = ("registration", container_id)
+        if s.timers.at_s(key) is not None:
+            s.timers.set(key, at_s)
 
 
 def out_of_time(s: AgentState, executor: Executor, now: Now) -> None:

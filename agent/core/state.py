@@ -130,9 +130,8 @@ class AgentState:
 
     def forget(self, executor: Executor) -> None:
         """Its processes are gone, and its tasks have been reported."""
-        self.containers.pop(executor.container_id, None)
-        if self.executors.get(executor.key) is executor:
-            del self.executors[executor.key]
+        del self.containers[executor.container_id]
+        del self.executors[executor.key]
         for kind in ("force", "completion", "registration"):
             self.timers.cancel((kind, executor.container_id))
 
@@ -158,8 +157,8 @@ class AgentState:
         if exit is not None and exit.status is not None:
             if exit.signal is not None:
                 status.exit_status.signal = exit.signal
-            elif exit.code is not None:
-                status.exit_status.exit_code = exit.code
+            else:
+                status.exit_status.exit_code = exit.status >> 8
         if limitation is not None:
             status.limitation.CopyFrom(limitation)
         self.take(task, status, now)

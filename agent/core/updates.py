@@ -143,10 +143,9 @@ class UpdateStreams:
             return
         for due in self._timers.due(now.monotonic_s):
             key = (due[0], due[1])
-            stream = self._streams.get(key)
-            if stream is not None and stream.queue:
-                interval_s = min(MAX_RETRY_S, stream.interval_s * 2)
-                self._send_head(key, stream, interval_s, now.monotonic_s)
+            stream = self._streams[key]
+            interval_s = min(MAX_RETRY_S, stream.interval_s * 2)
+            self._send_head(key, stream, interval_s, now.monotonic_s)
 
     def _send_head(self, key: TaskKey, stream: Stream, interval_s: float, now_s: float) -> None:
         stream.interval_s = interval_s

@@ -27,14 +27,27 @@ UPDATES: Final = 3
 TASK: Final = Resources.of(cpus=1, mem=128)
 
 
+@dataclass(frozen=True)
+class Load:
+    """The cluster that is played, and for how long."""
+
+    agents: int = 500
+    frameworks: int = 20
+    roles: int = 5
+    # Tasks that an agent has room for.
+    slots: int = 4
+    warm_up_s: float = 6.0
+    window_s: float = 5.0
+    runs: int = 5
+
+
 @dataclass
 class World:
     """What all peers of one load generator share."""
 
     master: str
-    slots: int
-    uuids: Any = field(default_factory=lambda: itertools.count(1))
-    task_ids: Any = field(default_factory=lambda: itertools.count(1))
+    uuids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    task_ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     # Updates that a framework has acknowledged; each task has UPDATES of them.
     acknowledged: int = 0
     recording: bool = False
@@ -85,9 +98,10 @@ class Peer:
 class Agent(Peer):
     kind = AGENT
 
-    def __init__(self, world: World, number: int, delay_s: float) -> None:
+    def __init__(self, world: World, number: int, slots: int, delay_s: float) -> None:
         super().__init__(world)
         self._number = number
+        self._slots = slots
         self._id = pb.AgentID()
         self._framework_of: dict[str, tuple[pb.FrameworkID, TaskState.ValueType]] = {}
         self._late_s = delay_s
@@ -99,9 +113,8 @@ class Agent(Peer):
             await asyncio.sleep(delay_s)
 
     async def run(self) -> None:
-        amount = Resources.of(
-            cpus=self.world.slots, mem=128 * self.world.slots, ports=[(31000, 31999)]
-        )
+        ports = [(31000, 31999)]
+        amount = Resources.of(cpus=self._slots, mem=128 * self._slots, ports=ports)
         info = pb.AgentInfo(
             hostname=f"host-{self._number}",
             ip="127.0.0.1",
@@ -161,9 +174,7 @@ class Agent(Peer):
         elif state == TASK_FINISHED:
             status.message = "Command exited with status 0"
             status.exit_status.exit_code = 0
-        update = agent_pb2.Call.Update(
-            framework_id=framework_id, status=status, latest_state=state
-        )
+        update = agent_pb2.Call.Update(framework_id=framework_id, status=status, latest_state=state)
         return agent_pb2.Call(type=agent_pb2.Call.UPDATE, update=update)
 
 

@@ -168,8 +168,10 @@ class DrfAllocator(Allocator):
         return grants
 
     def next_wake_s(self) -> float | None:
-        moments = (self._filters.next_end_s(), self._failures.retry_s())
-        return min((moment for moment in moments if moment is not None), default=None)
+        end, retry = self._filters.next_end_s(), self._failures.retry_s()
+        if end is None or retry is None:
+            return retry if end is None else end
+        return min(end, retry)
 
     def failures(self) -> Mapping[str, Failure]:
         return self._failures.all()

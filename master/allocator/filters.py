@@ -103,7 +103,10 @@ class Filters:
 
 
 def _is_live(refusal: Refusal, book: Book) -> bool:
-    return any(item is refusal for item in book.get(refusal.agent_id, ()))
+    for item in book.get(refusal.agent_id, ()):
+        if item is refusal:
+            return True
+    return False
 
 
 def _covers(one: Refusal, other: Refusal) -> bool:

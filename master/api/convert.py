@@ -76,12 +76,13 @@ def _lives(c: Cluster, framework_id: str, task_id: str) -> bool:
 
 def framework_message(c: Cluster, framework: Framework) -> op.Response.GetFrameworks.Framework:
     offered = sum_up(c.offers[offer_id].resources for offer_id in framework.offers)
-    held: dict[str, int] = {}
-    for role in framework.roles:
-        for name, milli in c.ledger.held(framework.framework_id, role).items():
-            held[name] = held.get(name, 0) + milli
-    allocated = {name: milli - offered.get(name, 0) for name, milli in held.items()}
-    allocated = {name: milli for name, milli in allocated.items() if milli}
+    running = [task for task in framework.tasks.values() if not is_terminal(task.state)]
+    allocated = sum_up(
+        [
+            *(task.resources for task in running),
+            *(executor.resources for executor in framework.executors.values()),
+        ]
+    )
     message = op.Response.GetFrameworks.Framework(
         framework_info=framework.info,
         active=framework.connected,
@@ -92,7 +93,7 @@ def framework_message(c: Cluster, framework: Framework) -> op.Response.GetFramew
         allocated_resources=Resources(allocated).to_proto(),
         offered_resources=Resources(offered).to_proto(),
         suppressed_roles=sorted(framework.suppressed),
-        running_tasks=sum(not is_terminal(task.state) for task in framework.tasks.values()),
+        running_tasks=len(running),
     )
     if framework.reregistered is not None:
         message.reregistered_time.CopyFrom(time_info(framework.reregistered))

@@ -18,7 +18,12 @@ log = logs.get("master.links")
 _SMALL: Final = 256
 _OFFER: Final = 512
 _LARGE: Final = frozenset(
-    {agent_pb2.Event.RUN_TASKS, agent_pb2.Event.EXECUTOR_MESSAGE, agent_pb2.Event.RECONCILE}
+    {
+        agent_pb2.Event.RUN_TASKS,
+        agent_pb2.Event.EXECUTOR_MESSAGE,
+        agent_pb2.Event.RECONCILE,
+        agent_pb2.Event.UPDATE_FRAMEWORK,
+    }
 )
 
 
@@ -73,7 +78,9 @@ class Links:
             return
         size = _SMALL
         if event.type == scheduler_pb2.Event.UPDATE:
-            size += len(event.update.status.data)
+            # The ids and texts in it are as long as its sender liked.
+            status = event.update.status
+            size += len(status.data) + len(status.message) + len(status.task_id.value)
         elif event.type == scheduler_pb2.Event.OFFERS:
             size += _OFFER * len(event.offers.offers)
         elif event.type == scheduler_pb2.Event.MESSAGE:

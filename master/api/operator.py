@@ -234,7 +234,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         owners = [self._framework(framework_id)] if framework_id else self._all_frameworks()
         found: list[Task] = []
         for framework in owners:
-            task = framework.tasks.get(task_id) or framework.unreachable_tasks.get(task_id)
+            task = framework.find(task_id)
             ended = (t for t in reversed(framework.completed_tasks) if t.task_id == task_id)
             task = task or next(ended, None)
             if task is not None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from typing import ParamSpec
+from typing import Final, ParamSpec
 
 from master.core.master import Master
 from mesos_py import logs
 from mesos_py.clock import Clock, Now
 
 log = logs.get("master")
+
+RETRY_S: Final = 1.0
 P = ParamSpec("P")
 
 
@@ -43,7 +45,13 @@ class Shell:
 
     def rearm(self) -> None:
         """To be called after each batch of inputs: the next deadline may be earlier."""
-        deadline_s = self.core.next_deadline_s()
+        try:
+            deadline_s = self.core.next_deadline_s()
+        except Exception:
+            # An allocator's fault, and the core would never be woken again.
+            self.failures += 1
+            log.exception("step failed", step="deadline")
+            deadline_s = self.now().monotonic_s + RETRY_S
         if deadline_s is None or (self._timer is not None and self._armed_s <= deadline_s):
             return
         if self._timer is not None:

@@ -121,10 +121,13 @@ class Master:
     def next_deadline_s(self) -> float | None:
         """When `tick` has something to do, on the monotonic clock; None: never."""
         c = self.cluster
-        due = self._allocation_due_s()
-        # A cycle that is due serves what the allocator wants to be woken for, too.
-        times = [c.timers.next_s(), due if due is not None else c.allocator.next_wake_s()]
-        return min((at for at in times if at is not None), default=None)
+        timer, due = c.timers.next_s(), self._allocation_due_s()
+        if due is None:
+            # A cycle that is due serves what the allocator wants to be woken for, too.
+            due = c.allocator.next_wake_s()
+        if timer is None or due is None:
+            return due if timer is None else timer
+        return min(timer, due)
 
     def _allocation_due_s(self) -> float | None:
         clock = self.cluster.allocation
@@ -186,7 +189,7 @@ class Master:
                 agents.timed_out(c, name, now)
             case "failover":
                 frameworks.failover_expired(c, name, now)
-            case "heartbeat":
+            case _:  # "heartbeat"
                 c.to_framework(c.frameworks[name], sched.Event(type=sched.Event.HEARTBEAT))
                 c.timers.set("heartbeat", name, now.monotonic_s + c.options.heartbeat_s)
 

@@ -10,7 +10,13 @@ from master.core import statuses
 from master.core.cluster import Cluster
 from master.core.records import Framework, Task
 from mesos_py.clock import Now
-from mesos_py.states import TASK_GONE, TASK_UNKNOWN, TASK_UNREACHABLE, TaskState
+from mesos_py.states import (
+    TASK_GONE,
+    TASK_UNKNOWN,
+    TASK_UNREACHABLE,
+    TaskState,
+    is_terminal,
+)
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
@@ -47,7 +53,8 @@ def answer_known(c: Cluster, framework: Framework, task: Task, now: Now) -> None
 
 def answer_ended(c: Cluster, framework: Framework, task: Task, now: Now) -> None:
     """Its agent will not repeat how the task ended, so it is said once more."""
-    if _send_known(c, framework, task, task.state, now):
+    told = _send_known(c, framework, task, task.state, now)
+    if told and (task.update_state is None or not is_terminal(task.update_state)):
         # Should the agent come back after all, with updates from before the end:
         # the framework has seen the end.
         task.update_state, task.update_uuid = task.state, b""

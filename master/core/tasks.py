@@ -9,7 +9,7 @@ from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue
-from mesos_py.ids import UUID_BYTES
+from mesos_py.ids import UUID_BYTES, check_id
 from mesos_py.states import REPORTED, STORED, TERMINAL, TaskState, is_terminal, may_follow
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
@@ -129,7 +129,14 @@ def acknowledge(c: Cluster, framework: Framework, call: sched.Call.Acknowledge, 
         c.drop("acknowledge-agent-away", agent=call.agent_id.value, task=task_id)
         return
     task = framework.tasks.get(task_id)
-    if task is not None and task.update_state in TERMINAL and task.update_uuid == uuid:
+    if task is None:
+        # It may be one that is forgotten here, but not just any text.
+        try:
+            check_id("task_id", task_id)
+        except InvalidValue as error:
+            c.refuse_call(framework, sched.Call.ACKNOWLEDGE, error, now)
+            return
+    elif task.update_state in TERMINAL and task.update_uuid == uuid:
         c.complete(framework, task, now)
     _pass_on(c, agent, framework.framework_id, task_id, uuid)
 

@@ -238,7 +238,8 @@ def kept(body: Callable[[int], int]) -> int:
             if ended:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
-        elif info.si_code != _SI_KERNEL:
-            # What a terminal sends goes to the whole foreground group by itself.
+        elif info.si_signo != signal.SIGINT or info.si_code != _SI_KERNEL:
+            # A terminal's Ctrl-C goes to the whole foreground group by itself; that it
+            # has been closed is told to the session's leader only, which may be us.
             with contextlib.suppress(BrokenPipeError):
                 os.write(write, bytes([info.si_signo]))

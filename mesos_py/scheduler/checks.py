@@ -79,9 +79,10 @@ def tasks_of(operation: Offer.Operation) -> Sequence[TaskInfo]:
     return ()
 
 
-def settle_tasks(operations: Iterable[Offer.Operation], agent_id: str) -> list[TaskInfo]:
+def settle_tasks(operations: Iterable[Offer.Operation], agent_id: str | None) -> list[TaskInfo]:
     """All tasks of the operations, which are ours to complete: the agent is filled in.
 
+    None: the offers are gone, and with them whose they were; each task's own word stands.
     Raises InvalidValue for an unusable id, one that is there twice, and a task that
     names another agent than the offers'.
     """
@@ -91,9 +92,9 @@ def settle_tasks(operations: Iterable[Offer.Operation], agent_id: str) -> list[T
             task_id = check_id("task_id", task.task_id.value)
             if task_id in found:
                 raise InvalidValue("task_id", task_id, "is in this call twice")
-            if not task.agent_id.value:
+            if agent_id is not None and not task.agent_id.value:
                 task.agent_id.value = agent_id
-            elif task.agent_id.value != agent_id:
+            elif agent_id is not None and task.agent_id.value != agent_id:
                 raise InvalidValue(
                     f"task {task_id}: agent_id",
                     task.agent_id.value,

@@ -235,7 +235,11 @@ class SchedulerLink:
         lasted_s = self._lasted_s()
         if lasted_s is None and isinstance(error, FINAL):
             raise error
-        self._tried[str(address)] = error.message
+        if self._expired:
+            # "No time left" says less than how an earlier attempt has ended.
+            self._tried.setdefault(str(address), error.message)
+        else:
+            self._tried[str(address)] = error.message
         if isinstance(error, NotLeader) and self._follow(error, address):
             return 0
         self._detector.failed(address)

@@ -290,7 +290,7 @@ class SchedulerSession:
         )
         gone = self.offers.gone(offer_ids)
         if gone is not None:
-            checks.settle_tasks(accept.operations, "")
+            checks.settle_tasks(accept.operations, None)
             self._answer_gone(accept, *gone)
             return
         held = self.offers.common(offer_ids)
@@ -331,8 +331,11 @@ class SchedulerSession:
     def kill(self, kill: pb.Call.Kill) -> None:
         call = self._call(Call.KILL, kill=kill)
         self._send(call)
-        if not self.closed:
-            self._kills[kill.task_id.value] = call
+        if self.closed:
+            return
+        self._kills[kill.task_id.value] = call
+        if len(self._kills) > MAX_KEPT:
+            del self._kills[next(iter(self._kills))]
 
     def acknowledge(self, statuses: Iterable[TaskStatus]) -> None:
         """Those without a uuid need none and are passed over."""

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import select
 import signal
 import socket
 import subprocess
@@ -94,24 +95,55 @@ def test_tasks_of_a_command_that_is_terminated_end_with_it(tmp_path):
 
 def test_ctrl_c_in_a_terminal_is_the_commands_to_act_on(tmp_path):
     """The shell survives Ctrl-C by its trap, and so the cluster does."""
-    script = "trap 'echo caught' INT; echo waiting; sleep 600; echo still here"
+    script = (
+        "trap 'echo caught; got=1' INT; echo waiting;"
+        ' while [ -z "$got" ]; do sleep 0.05; done; echo still here'
+    )
+    pid, terminal = in_a_terminal(tmp_path, "--agents", "0", "--", "sh", "-c", script)
+    try:
+        read_until(terminal, b"waiting")
+        os.write(terminal, b"\x03")
+        assert b"caught" in read_until(terminal, b"still here")
+    finally:
+        os.close(terminal)
+        _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "sign", "code"),
+    [([], b"Ctrl-C ends", 0), (["--", "sh", "-c", "echo up; exec sleep 600"], b"up", 129)],
+)
+def test_a_terminal_that_is_closed_ends_everything(tmp_path, command, sign, code):
+    pid, terminal = in_a_terminal(tmp_path, "--agents", "1", *command)
+    try:
+        read_until(terminal, sign)
+        below = pids_below(pid)
+        assert len(below) >= 3
+    finally:
+        os.close(terminal)
+        _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == code
+    for each in below:
+        assert gone(each)
+
+
+def in_a_terminal(directory: Path, *args: str) -> tuple[int, int]:
+    """Start `local` as the leader of a session with a terminal: pid, the other end of it."""
     pid, terminal = pty.fork()
     if pid == 0:
-        os.chdir(tmp_path)
-        argv = [*MESOS_PY, "local", "--agents", "0", "--", "sh", "-c", script]
+        os.chdir(directory)
+        argv = [*MESOS_PY, "local", *args]
         os.execve(argv[0], argv, environment())
+    return pid, terminal
+
+
+def read_until(terminal: int, wanted: bytes) -> bytes:
     said = b""
-    try:
-        while b"waiting" not in said:
-            said += os.read(terminal, 1000)
-        os.write(terminal, b"\x03")
-        while b"still here" not in said:
-            said += os.read(terminal, 1000)
-    finally:
-        _, status = os.waitpid(pid, 0)
-        os.close(terminal)
-    assert b"caught" in said
-    assert os.waitstatus_to_exitcode(status) == 0
+    while wanted not in said:
+        assert select.select([terminal], [], [], LIMIT_S)[0], said
+        said += os.read(terminal, 1000)
+    return said
 
 
 # --- without a command --------------------------------------------------------

@@ -169,9 +169,6 @@ def test_what_a_displaced_instance_still_says_changes_nothing(cluster):
 
 def test_a_scheduler_that_raises_ends_but_its_tasks_wait_for_a_better_one(cluster):
     class Clumsy(Framework):
-        def offer_rescinded(self, driver, offer_id):
-            raise ZeroDivisionError(offer_id)
-
         def status_update(self, driver, status):
             super().status_update(driver, status)
             if status.state == TASK_RUNNING:
@@ -211,21 +208,6 @@ def test_a_framework_without_a_failover_time_out_ends_with_its_link(cluster):
         first.driver.abort()
     cluster.wait_until(lambda: ended(cluster, first.id))
     until(lambda: gone(pid_of(running)))
-
-
-def test_one_that_comes_back_in_time_gets_its_whole_time_out_again(cluster):
-    first = Framework(cluster.address, failover_s=2)
-    with first:
-        running = first.run("exec sleep 600")
-        first.driver.abort()
-    for _ in range(3):
-        with Framework(cluster.address, framework_id=first.id, failover_s=2) as second:
-            second.driver.reconcile_tasks()
-            second.status(running.task_id.value, TASK_RUNNING)
-            second.driver.abort()
-    with Framework(cluster.address, framework_id=first.id) as last:
-        last.driver.reconcile_tasks()
-        last.status(running.task_id.value, TASK_RUNNING)
 
 
 @pytest.mark.parametrize("end", ["teardown", "time-out"])

@@ -57,7 +57,10 @@ class Daemon:
 
     def start(self) -> Self:
         """Start it and wait until it is ready: a master serves, an agent is registered."""
-        self.launch()
+        return self.launch().ready()
+
+    def ready(self) -> Self:
+        """Wait for what `launch` has started."""
         until(lambda: self._port_file.exists() or self.process.poll() is not None, LIMIT_S)
         assert self.process.poll() is None, f"{self.name} did not start: {self.tail()}"
         self.port = int(self._port_file.read_text())
@@ -205,6 +208,11 @@ class Cluster:
 
     def start_agent(self, name: str = "a", resources: str = PLENTY, **flags: str) -> Daemon:
         return self.agent(name, resources, **flags).start()
+
+    def start_agents(self, *names: str, resources: str = PLENTY, **flags: str) -> list[Daemon]:
+        """Several at a time, which takes not much longer than one."""
+        started = [self.agent(name, resources, **flags).launch() for name in names]
+        return [agent.ready() for agent in started]
 
     def restart_master(self) -> None:
         """kill -9, and a new one at the same address."""

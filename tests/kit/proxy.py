@@ -86,6 +86,9 @@ class Proxy:
         if self._cut:
             near.close()
             return
+        if self._blocked:
+            self._pairs.append((near, near))
+            return
         try:
             far = socket.create_connection(self._target)
         except OSError:
@@ -100,7 +103,9 @@ class Proxy:
             return  # broken off since the selector saw it
         try:
             data = source.recv(_CHUNK)
-            if self._blocked and data:
+            if self._blocked:
+                if not data:
+                    self._selector.unregister(source)  # the other end is not told
                 return
             if data:
                 sink.sendall(data)

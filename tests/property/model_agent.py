@@ -302,9 +302,7 @@ class AgentModel:
             return
         elif task.state == TASK_STAGING and rng.random() < 0.5:
             self._report(task, TASK_STARTING)
-        elif task.state in (TASK_STAGING, TASK_STARTING):
-            self._report(task, TASK_RUNNING)
-        elif rng.random() < 0.3:
+        elif task.state in (TASK_STAGING, TASK_STARTING) or rng.random() < 0.3:
             self._report(task, TASK_RUNNING)
         else:
             self._end(task, rng.choice((TASK_FINISHED, TASK_FINISHED, TASK_FAILED)))
@@ -419,12 +417,15 @@ class AgentModel:
                 )
                 self.say(Call(type=Call.EXECUTOR_EXITED, executor_exited=exited))
             case 4:
+                if rng.random() < 0.7:
+                    self.stream = self.net.open(self, of_agent=True)
+                    self.registered = False
                 self.say(self._false_registration(rng, key, state))
             case _:
                 self.say(Call(type=rng.choice((0, 99))))  # type: ignore[arg-type]
 
     def _false_registration(self, rng: random.Random, key: Key, state: Any) -> agent_pb2.Call:
-        """On the same stream, with tasks and amounts that are not there."""
+        """With tasks and amounts that are not there."""
         info = pb.AgentInfo()
         info.CopyFrom(self.info)
         if rng.random() < 0.3:

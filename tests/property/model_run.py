@@ -8,6 +8,7 @@ repeated, and made shorter by leaving steps out (`shortened`).
 from __future__ import annotations
 
 import hashlib
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -56,12 +57,15 @@ class Run:
         self.net.on_event = self._sent
         self.agents: list[AgentModel] = []
         self.schedulers: list[SchedulerModel] = []
+        # Those that have ended, too.
+        self.all_schedulers: list[SchedulerModel] = []
         self.liars: set[str] = set()
         self.rng = rng
         self.steps = 0
         self.digest = hashlib.sha256()
         self.record = False
         self.trace: list[str] | None = None
+        self._weights = rng.choice(_WEIGHTS)
         self._agents_made = self._schedulers_made = 0
         for _ in range(rng.randint(1, 3)):
             self._join_agent(rng)
@@ -73,7 +77,7 @@ class Run:
         rng = self.rng
         rng.seed(number)
         self.steps += 1
-        action = rng.choices(_ACTIONS, cum_weights=_WEIGHTS)[0]
+        action = rng.choices(_ACTIONS, cum_weights=self._weights)[0]
         action(self, rng)
         self.check()
 
@@ -276,6 +280,7 @@ class Run:
         scheduler.forgetful = rng.random() < 0.3
         self.note("new %s faulty=%s aware=%s", info.name, faulty, scheduler.aware)
         self.schedulers.append(scheduler)
+        self.all_schedulers.append(scheduler)
         scheduler.subscribe()
 
     def _scheduler(self, rng: random.Random) -> SchedulerModel:
@@ -423,41 +428,64 @@ def _shown(item: Any) -> str:
     return " ".join(str(item).split()) if item is not END else "END"
 
 
-_TABLE: Final[Sequence[tuple[int, Callable[[Run, random.Random], None]]]] = (
-    (500, Run._deliver),
-    (70, Run._pass_time),
-    (5, Run._pass_long),
-    (1, Run._stall),
-    (4, Run._lose_message),
-    (6, Run._break),
-    (4, Run._freeze),
-    (5, Run._join_agent),
-    (70, Run._progress),
-    (15, Run._doom),
-    (5, Run._exit_executor),
-    (15, Run._repeat),
-    (20, Run._connect_agent),
-    (3, Run._crash_agent),
-    (1, Run._unregister),
-    (2, Run._refuse_task),
-    (15, Run._agent_lies),
-    (5, Run._join_scheduler),
-    (70, Run._accept),
-    (20, Run._decline),
-    (10, Run._kill),
-    (60, Run._acknowledge),
-    (10, Run._wish),
-    (4, Run._reconcile),
-    (2, Run._end_executor),
-    (8, Run._err),
-    (10, Run._scheduler_lies),
-    (20, Run._connect_scheduler),
-    (3, Run._crash_scheduler),
-    (1, Run._teardown),
-    (2, Run._operate),
+# How often each happens, and whether it is a fault: of those some runs have more.
+_TABLE: Final[Sequence[tuple[int, bool, Callable[[Run, random.Random], None]]]] = (
+    (500, False, Run._deliver),
+    (50, False, Run._pass_time),
+    (4, True, Run._pass_long),
+    (1, True, Run._stall),
+    (4, True, Run._lose_message),
+    (6, True, Run._break),
+    (4, True, Run._freeze),
+    (5, False, Run._join_agent),
+    (80, False, Run._progress),
+    (15, False, Run._doom),
+    (5, False, Run._exit_executor),
+    (15, True, Run._repeat),
+    (20, False, Run._connect_agent),
+    (3, True, Run._crash_agent),
+    (1, True, Run._unregister),
+    (2, True, Run._refuse_task),
+    (15, True, Run._agent_lies),
+    (5, False, Run._join_scheduler),
+    (80, False, Run._accept),
+    (20, False, Run._decline),
+    (10, False, Run._kill),
+    (80, False, Run._acknowledge),
+    (10, False, Run._wish),
+    (4, True, Run._reconcile),
+    (2, False, Run._end_executor),
+    (8, True, Run._err),
+    (10, True, Run._scheduler_lies),
+    (20, False, Run._connect_scheduler),
+    (3, True, Run._crash_scheduler),
+    (1, True, Run._teardown),
+    (2, False, Run._operate),
 )
-_ACTIONS: Final = [action for _, action in _TABLE]
-_WEIGHTS: Final = [sum(weight for weight, _ in _TABLE[: i + 1]) for i in range(len(_TABLE))]
+_ACTIONS: Final = [action for _, _, action in _TABLE]
+
+
+def _weights(faults: int) -> list[int]:
+    """Cumulated; `faults` in tenths of what the table says."""
+    each = [weight * (faults if fault else 10) for weight, fault, _ in _TABLE]
+    return list(itertools.accumulate(each))
+
+
+_WEIGHTS: Final = [_weights(faults) for faults in (1, 5, 10, 10, 20)]
+
+# What histories must meet, lest they prove nothing.
+MEANT: Final = (
+    *("agents_registered", "agents_reregistered", "agents_removed", "agents_unreachable"),
+    *("frameworks_subscribed", "frameworks_removed", "tasks_launched", "tasks_invalid"),
+    *("offers_accepted", "offers_declined", "offers_expired", "offers_rescinded"),
+    *(f"seen {state}" for state in ("STARTING", "RUNNING", "FINISHED", "FAILED", "KILLED")),
+    *(f"seen {state}" for state in ("STAGING", "UNREACHABLE", "LOST", "GONE", "UNKNOWN")),
+    *(f"seen {state}" for state in ("DROPPED", "ERROR")),
+    *(f"dropped/update-{what}" for what in ("after-the-end", "framework-away", "other-agent")),
+    *(f"dropped/update-{what}" for what in ("unknown-framework", "without-uuid")),
+    *("dropped/acknowledge-agent-away", "dropped/agent-silent", "dropped/late-wake-up"),
+    *("dropped/call-accept", "dropped/call-before-subscribe", "dropped/subscription-refused"),
+)
 
 
 # ---- Histories ------------------------------------------------------------------------

@@ -9,7 +9,7 @@ and then (too large, stale, twice); a faulty one makes all of them.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from mesos_py.errors import InvalidResources
@@ -98,15 +98,6 @@ class Held:
     resources: Resources
 
 
-@dataclass(slots=True)
-class Counts:
-    """What a run must have met, lest it prove nothing."""
-
-    launched: int = 0
-    refused: int = 0
-    seen: set[str] = field(default_factory=set)
-
-
 class SchedulerModel:
     def __init__(
         self, net: Net, name: str, info: pb.FrameworkInfo, faulty: bool, liars: set[str]
@@ -130,7 +121,8 @@ class SchedulerModel:
         # The process loses acknowledgements that it meant to send.
         self.forgetful = False
         self.gone_offers: list[str] = []
-        self.counts = Counts()
+        # The states that its tasks were said to be in.
+        self.seen: set[str] = set()
         self._serial = 0
 
     @property
@@ -201,15 +193,13 @@ class SchedulerModel:
             self.reconcile()
         elif kind == Event.ERROR and "removed" in event.error.message:
             self.ended = True
-        elif kind == Event.REFUSED:
-            self.counts.refused += 1
 
     def _forget_offer(self, offer_id: str) -> None:
         if self.offers.pop(offer_id, None) is not None:
             self.gone_offers = [*self.gone_offers, offer_id][-5:]
 
     def _update(self, status: pb.TaskStatus) -> None:
-        self.counts.seen.add(short_name(status.state))
+        self.seen.add(short_name(status.state))
         if status.uuid:
             if status.uuid in self.acknowledged:
                 self._acknowledge(status)
@@ -291,7 +281,6 @@ class SchedulerModel:
         refuse_s = refusal(rng)
         if refuse_s is not None:
             accept.filters.refuse_seconds = refuse_s
-        self.counts.launched += len(infos)
         self.say(type=Call.ACCEPT, accept=accept)
 
     def _task(

@@ -8,7 +8,7 @@ import itertools
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from mesos_py.clock import ManualClock
 from mesos_py.scheduler import checks
@@ -56,6 +56,10 @@ class SessionMachine(RuleBasedStateMachine):
 
     # ---- The link ------------------------------------------------------------
 
+    @initialize()
+    def first_subscription(self) -> None:
+        self.subscribe()
+
     @precondition(lambda self: not self.connected)
     @rule()
     def subscribe(self) -> None:
@@ -98,6 +102,24 @@ class SessionMachine(RuleBasedStateMachine):
     def master_reads(self, count: int) -> None:
         for _ in range(min(count, len(self.to_master))):
             self.on_call(self.to_master.pop(0))
+
+    @precondition(lambda self: self.connected)
+    @rule(tasks=st.integers(1, 2))
+    def offer_is_used_at_once(self, tasks: int) -> None:
+        self.make_offers(1)
+        while self.to_session:
+            self.session_reads(5)
+        self.launch_on(self.seen_offers.pop(), tasks)
+        self.session_writes()
+
+    @precondition(lambda self: self.connected)
+    @rule()
+    def everything_is_read(self) -> None:
+        self.session_writes()
+        while self.to_master:
+            self.master_reads(5)
+        while self.to_session:
+            self.session_reads(5)
 
     # ---- The master ----------------------------------------------------------
 
@@ -192,6 +214,9 @@ class SessionMachine(RuleBasedStateMachine):
     def launch(self, tasks: int, data: Any) -> None:
         offer_id = data.draw(st.sampled_from(self.seen_offers))
         self.seen_offers.remove(offer_id)
+        self.launch_on(offer_id, tasks)
+
+    def launch_on(self, offer_id: str, tasks: int) -> None:
         made = [make_task(f"t{next(self.numbers)}") for _ in range(tasks)]
         self.asked.update(task.task_id.value for task in made)
         self.session.accept([offer_id], [launch(made)], None)

@@ -71,11 +71,13 @@ class Runner:
         self._readers: set[asyncio.Task[None]] = set()
         self._followed: dict[str, list[asyncio.Task[None]]] = {}
         self._signalled_at: float | None = None
+        self._launched_at = 0.0
         self._said = ""
 
     async def run(self) -> int:
         """Returns the exit code; raises what keeps it from running at all."""
         spec = self._job.spec
+        self._launched_at = asyncio.get_running_loop().time()
         self._client.set_filters(hosts=self._settings.hosts or None, min_free=spec.each)
         self._client.request_resources(self._job.needs())
         helpers: list[asyncio.Task[None]] = []
@@ -129,6 +131,7 @@ class Runner:
     def _offers(self, offers: Sequence[Offer]) -> None:
         for answer in self._job.on_offers(offers):
             if answer.tasks:
+                self._launched_at = asyncio.get_running_loop().time()
                 self._client.launch_tasks(answer.offer, answer.tasks, REFUSE_S)
             else:
                 self._client.decline_offers(answer.offer, REFUSE_S)
@@ -261,19 +264,26 @@ class Runner:
     # ---- Saying why ------------------------------------------------------
 
     async def _explain(self) -> None:
+        """Only when nothing moves: what is being launched needs no excuse."""
+        loop = asyncio.get_running_loop()
         pause_s = EXPLAIN_AFTER_S
         while True:
             await asyncio.sleep(pause_s)
-            pause_s = EXPLAIN_AGAIN_S
-            waiting = self._job.waiting
-            if not waiting or not self._client.connected:
+            pause_s = max(0.1, self._launched_at + EXPLAIN_AFTER_S - loop.time())
+            if pause_s > 0.1:
                 continue
-            findings = await self._relay.explain(self._client.framework_id)
-            text = findings[0] if findings else "no offer so far"
-            if self._job.waiting and text != self._said:
-                self._said = text
-                which = "" if len(self._job.instances) == 1 else f" for {len(waiting)} more"
-                self._say(f"waiting{which}: {text}")
+            pause_s = EXPLAIN_AGAIN_S
+            if self._job.waiting and self._client.connected:
+                await self._say_why()
+
+    async def _say_why(self) -> None:
+        findings = await self._relay.explain(self._client.framework_id)
+        text = findings[0] if findings else "no offer so far"
+        waiting = len(self._job.waiting)
+        if waiting and text != self._said:
+            self._said = text
+            which = "" if len(self._job.instances) == 1 else f" for {waiting} more"
+            self._say(f"waiting{which}: {text}")
 
     def _say(self, text: str) -> None:
         if self._settings.quiet:

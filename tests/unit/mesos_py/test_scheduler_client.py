@@ -148,7 +148,7 @@ async def test_error_of_the_master_is_raised_by_the_iteration_after_what_came_be
 
 
 async def test_connect_timeout_names_what_was_tried():
-    client = SchedulerClient(make_framework(), "127.0.0.1:1", timeouts=QUICK, connect_timeout_s=0.1)
+    client = SchedulerClient(make_framework(), "127.0.0.1:1", timeouts=QUICK, connect_timeout_s=0.5)
 
     async def work():
         async with client:

@@ -1,6 +1,7 @@
 """Which task states end a task, and which may follow which."""
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from mesos_py.states import (
 )
 
 ON_ITS_WAY = [TASK_STAGING, TASK_STARTING, TASK_RUNNING, TASK_KILLING]
-NO_STATE = 77
+NO_STATE: Any = 77
 
 
 def test_terminal_states_are_those_of_mesos():
@@ -44,7 +45,7 @@ def test_terminal_states_are_those_of_mesos():
 
 def test_every_state_but_unknown_may_be_stored_and_unreachable_is_no_agents_to_say():
     assert set(TaskState.values()) - STORED == {TASK_UNKNOWN}
-    assert STORED - REPORTED == {TASK_UNREACHABLE}
+    assert {TASK_UNREACHABLE} == STORED - REPORTED
 
 
 def test_a_terminal_state_is_never_left():

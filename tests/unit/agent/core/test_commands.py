@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.core.records import Exit
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import CAPABILITY, AgentWorld, command, framework_info
 
@@ -340,6 +341,39 @@ def test_a_task_that_arrives_during_the_stop_is_dropped():
     assert world.last("late").state == pb.TASK_LOST
     assert "shutting down" in world.last("late").message
     assert len(world.specs()) == 1
+
+
+def test_news_of_containers_that_are_not_here_changes_nothing():
+    world = AgentWorld()
+    now = world.clock.now()
+    world.core.on_container_started("c9", 1, now)
+    world.core.on_container_failed("c9", "", now)
+    world.core.on_container_ended("c9", Exit(0), now)
+    world.collect()
+    assert world.drops() == [
+        "unknown container started",
+        "unknown container failed to start",
+        "unknown container ended",
+    ]
+
+
+def test_how_many_tasks_have_unacknowledged_updates_is_known():
+    world = AgentWorld()
+    running(world, "a")
+    world.run(command("b"))
+    assert world.core.unacknowledged == 1
+    world.acknowledge_all("b")
+    assert world.core.unacknowledged == 0
+
+
+def test_the_end_of_one_framework_leaves_the_others():
+    world = AgentWorld()
+    running(world)
+    world.framework.id.value = "F2"
+    world.shut_down_framework()
+    world.shut_down_executor("nobody")
+    assert not world.kills()
+    assert world.drops() == ["shutdown of an unknown executor"]
 
 
 def test_followers_of_a_log_are_told_when_the_task_has_ended():

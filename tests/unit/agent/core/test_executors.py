@@ -143,6 +143,17 @@ def test_an_update_that_an_executor_may_not_send_is_refused(bad, words):
     assert not world.updates("a")
 
 
+def test_an_executor_that_has_ended_is_told_so():
+    world = AgentWorld()
+    assert world.report("ex", status("a", pb.TASK_RUNNING)) == "executor 'ex' has ended"
+
+
+def test_the_time_that_an_executor_gave_is_kept():
+    world = subscribed("a")
+    world.report("ex", status("a", pb.TASK_RUNNING, timestamp=12.5))
+    assert world.last("a").timestamp == 12.5
+
+
 def test_kills_are_passed_on_with_their_grace():
     world = subscribed("a")
     world.kill("a", grace_s=9)
@@ -150,6 +161,8 @@ def test_kills_are_passed_on_with_their_grace():
     assert event.type == executor_pb2.Event.KILL
     assert event.kill.task_id.value == "a"
     assert event.kill.kill_policy.grace_period.nanoseconds == 9 * 10**9
+    world.kill("a")
+    assert not world.told("ex")[-1].kill.HasField("kill_policy")
     assert not world.kills()
 
 
@@ -195,6 +208,17 @@ def test_an_executor_that_does_not_connect_in_time_is_killed_and_its_tasks_faile
 
 def test_an_executor_in_time_is_left_alone():
     world = subscribed("a")
+    world.advance(1000)
+    assert not world.kills()
+
+
+def test_time_in_which_the_agent_itself_was_stopped_does_not_count():
+    world = AgentWorld(executor_registration_timeout_s=60)
+    world.run(for_executor("a"))
+    world.started("ex")
+    world.core.on_time(world.clock.advance(300))
+    assert not world.core.take_effects()
+    assert world.subscribe("ex") is None
     world.advance(1000)
     assert not world.kills()
 
@@ -271,6 +295,13 @@ def test_a_task_for_an_executor_that_is_ending_is_dropped():
     assert len(world.specs()) == 2
 
 
+def test_an_executor_info_that_names_its_framework_is_the_same():
+    world = subscribed("a")
+    named = executor_info(framework_id=pb.FrameworkID(value="F1"))
+    world.run(for_executor("b", named))
+    assert launches(world) == ["a", "b"]
+
+
 def test_a_task_with_another_executor_info_under_the_same_id_is_an_error():
     world = subscribed("a")
     world.run(for_executor("b", executor_info(name="other")))
@@ -305,6 +336,25 @@ def test_messages_go_both_ways_and_are_dropped_where_nobody_is():
 
 
 # ---- Coming back --------------------------------------------------------------------
+
+
+def test_a_lost_stream_of_an_executor_that_ends_or_is_not_there_changes_nothing():
+    world = subscribed("a")
+    world.shut_down_executor("ex")
+    for executor in ("ex", "ex", "nobody"):
+        world.core.on_executor_disconnected(("F1", executor), world.clock.now())
+    world.advance(5)
+    assert [name for _, name in world.kills()] == ["KILL"]
+
+
+def test_a_stall_of_the_agent_gives_only_those_more_time_who_are_waited_for():
+    world = subscribed("a")
+    world.run(for_executor("b", executor_info("other")))
+    world.core.on_time(world.clock.advance(300))
+    world.advance(59)
+    assert not world.kills()
+    world.advance(1)
+    assert world.kills() == [(world.container("other"), "KILL")]
 
 
 def test_an_executor_that_comes_back_is_given_what_it_never_got_and_no_task_twice():
@@ -359,6 +409,14 @@ def test_an_executor_that_stays_away_is_killed_and_its_tasks_are_gone():
     )
 
 
+def test_updates_for_a_removed_framework_are_acknowledged_and_go_no_further():
+    world = subscribed("a")
+    world.shut_down_framework()
+    world.report("ex", status("a", pb.TASK_RUNNING))
+    assert world.told_types("ex")[-1] == "ACKNOWLEDGED"
+    assert not world.updates("a")
+
+
 def test_a_removed_frameworks_executor_ends_and_the_master_hears_of_each_task():
     world = subscribed("a", "b")
     world.shut_down_framework()
@@ -370,3 +428,10 @@ def test_a_removed_frameworks_executor_ends_and_the_master_hears_of_each_task():
     assert len(world.calls(4)) == 1
     assert not world.core.state.tasks
     assert not len(world.core.state.updates)
+
+
+def test_an_update_for_a_removed_framework_is_acknowledged_by_the_uuid_that_it_came_with():
+    world = subscribed("a")
+    world.shut_down_framework()
+    world.report("ex", status("a", pb.TASK_KILLED, uuid(7)))
+    assert world.told("ex")[-1].acknowledged.uuid == uuid(7)

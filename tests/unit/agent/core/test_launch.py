@@ -188,6 +188,19 @@ def test_what_the_agent_cannot_do_is_refused_in_words_and_not_left_out(task, wor
     assert not world.specs()
 
 
+def test_a_container_that_asks_for_nothing_special_is_none():
+    world = AgentWorld()
+    world.run(command("t", container=pb.ContainerInfo(type=pb.ContainerInfo.MESOS)))
+    assert len(world.specs()) == 1
+
+
+def test_a_secret_that_is_given_by_value_is_a_variable():
+    world = AgentWorld()
+    secret = pb.Secret(type=pb.Secret.VALUE, value=pb.Secret.Value(data=b"s3"))
+    world.run(_variable("KEY", type=SECRET, secret=secret))
+    assert world.specs()[0].command_environment == {"KEY": "s3"}
+
+
 def test_limits_without_isolators_are_refused():
     world = AgentWorld()
     task = command("t")

@@ -75,6 +75,14 @@ def test_a_task_is_told_with_its_resources_role_labels_and_latest_status():
     assert task.state == pb.TASK_RUNNING
 
 
+def test_a_task_is_told_with_its_limits():
+    world = AgentWorld()
+    world.run(command("t"))
+    task = world.core.state.tasks["F1", "t"]
+    task.info.limits["mem"].value = 64
+    assert register(world).tasks[0].limits["mem"].value == 64
+
+
 def test_custom_executors_are_named_and_their_queued_tasks_are_staging():
     world = AgentWorld()
     world.run(for_executor("a"), command("c"))

@@ -89,6 +89,24 @@ def test_an_end_behind_an_unacknowledged_head_is_told_soon_so_that_resources_are
     assert s.sent[-1] == ("1", "TASK_FINISHED")
 
 
+def test_an_end_shortly_before_the_repeat_waits_for_it():
+    s = Streams()
+    s.add("1", pb.TASK_STARTING)
+    s.advance(FIRST_RETRY_S - NEWS_RETRY_S / 2)
+    s.add("2", pb.TASK_FINISHED)
+    assert len(s.sent) == 1
+    s.advance(NEWS_RETRY_S / 2)
+    assert s.sent[-1] == ("1", "TASK_FINISHED")
+
+
+def test_nothing_is_repeated_while_there_is_no_master():
+    s = Streams()
+    s.add("1", pb.TASK_RUNNING)
+    s.streams.pause()
+    s.streams.repeat(s.clock.advance(FIRST_RETRY_S))
+    assert s.uuids() == ["1"]
+
+
 def test_an_acknowledgement_of_another_update_changes_nothing():
     s = Streams()
     s.add("1", pb.TASK_STARTING)

@@ -1,5 +1,7 @@
 """ACCEPT: which calls are void as a whole, which tasks fail alone, what is claimed and ordered."""
 
+from typing import Any
+
 import pytest
 
 from master.core.cluster import Options
@@ -15,6 +17,7 @@ Reason = pb.TaskStatus
 Capability = pb.FrameworkInfo.Capability
 PARTITION_AWARE = Capability(type=Capability.PARTITION_AWARE)
 MULTI_ROLE = Capability(type=Capability.MULTI_ROLE)
+ODD: Any = 77  # an enum's number that only a newer peer knows
 WHOLE = "cpus:4;mem:4096;ports:[31000-31005]"
 
 
@@ -251,7 +254,7 @@ def two_offers_of_two_roles(scene):
 def anothers_offer(scene):
     stranger = scene.world.framework("stranger")
     scene.world.agent(resources=WHOLE)
-    (offer,) = [*stranger.offers(), *scene.framework.offers()]
+    (offer,) = stranger.offers() + scene.framework.offers()
     if offer.framework_id.value == scene.framework.id:
         scene.framework.decline(offer, refuse_s=3600)
         (offer,) = stranger.offers()
@@ -309,7 +312,7 @@ def test_every_task_of_a_void_call_is_answered_also_of_groups(scene):
             task_group=pb.TaskGroupInfo(tasks=[scene.task("g1"), scene.task("g2")])
         ),
     )
-    scene.framework.accept([], [launch_of(scene.task("t1")), group, Operation(type=77)])
+    scene.framework.accept([], [launch_of(scene.task("t1")), group, Operation(type=ODD)])
     assert [u.task_id.value for u in scene.framework.updates()] == ["t1", "g1", "g2"]
 
 

@@ -316,7 +316,7 @@ def test_amounts_are_exact_after_ten_thousand_random_fractional_tasks():
     ledger = Ledger()
     whole = Resources.parse("cpus:16;mem:8192")
     ledger.put_agent("a", whole, {})
-    running = []
+    running: list[Holder] = []
     sizes = [Resources.of(cpus=c, mem=m) for c in (0.1, 0.2, 0.66) for m in (0.001, 33.333)]
     for number in range(10_000):
         amount = dice.choice(sizes)

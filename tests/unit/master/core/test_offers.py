@@ -40,6 +40,12 @@ class Scripted(Allocator):
         return [event for event in self.heard if isinstance(event, Refusal)]
 
 
+class ScriptedWorld(World):
+    def __init__(self):
+        self.script = Scripted()
+        super().__init__(allocator=self.script)
+
+
 @pytest.fixture
 def world():
     made = World()
@@ -50,8 +56,7 @@ def world():
 @pytest.fixture
 def scripted():
     """A world in which tests say who is granted what."""
-    made = World(allocator=Scripted())
-    made.script = made.cluster.allocator
+    made = ScriptedWorld()
     yield made
     made.check()
 
@@ -286,7 +291,7 @@ def test_filters_without_refuse_seconds_are_the_default(scripted):
 def test_declining_what_is_gone_unknown_or_anothers_is_ignored(world):
     world.agent()
     framework, other = world.framework("a"), world.framework("b")
-    (offer,) = [*framework.offers(), *other.offers()]
+    (offer,) = framework.offers() + other.offers()
     owner = framework if offer.framework_id.value == framework.id else other
     stranger = other if owner is framework else framework
     stranger.decline(offer)

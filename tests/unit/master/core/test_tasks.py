@@ -278,6 +278,14 @@ def test_an_acknowledgement_without_a_uuid_is_refused(scene, uuid):
     assert scene.acknowledged() == []
 
 
+@pytest.mark.parametrize("task_id", ["", "x" * 100_000, "a/b"])
+def test_an_acknowledgement_for_what_is_no_task_id_goes_no_further(scene, task_id):
+    scene.framework.acknowledge(scene.agent, task_id, b"u" * 16)
+    (refusal,) = scene.framework.refusals()
+    assert (refusal.call, refusal.field) == (sched.Call.ACKNOWLEDGE, "task_id")
+    assert scene.acknowledged() == []
+
+
 def test_an_acknowledgement_for_an_agent_that_is_away_is_dropped_and_given_again(scene):
     uuid = scene.report(pb.TASK_FINISHED)
     scene.agent.disconnect()
@@ -430,7 +438,8 @@ def test_losses_and_repeats_on_every_way_end_each_of_many_tasks_exactly_once():
     waiting = {}
     for number, name in enumerate(names):
         waiting[name] = (world.uuid(), pb.TASK_FINISHED if number % 3 else pb.TASK_FAILED)
-    seen, rounds = {}, 0
+    seen: dict[str, set[int]] = {}
+    rounds = 0
     while waiting:
         rounds += 1
         for number, (name, (uuid, state)) in enumerate(list(waiting.items())):

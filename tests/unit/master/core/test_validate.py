@@ -1,6 +1,7 @@
 """What a task must be like: each rule of Mesos by itself, with the field that it names."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from mesos_py.v1 import types_pb2 as pb
 
 AGENT = "m-S0"
 Variable = pb.Environment.Variable
+ODD: Any = 77  # an enum's number that only a newer peer knows
 
 
 @pytest.fixture
@@ -220,7 +222,7 @@ def test_a_nul_in_a_command(framework, where):
         (Variable(name="A", value="x\0"), "no usable name"),
         (Variable(name="A", value="x", type=Variable.SECRET), "'SECRET': must be a VALUE"),
         (Variable(name="A", value="x", type=Variable.UNKNOWN), "'UNKNOWN': must be a VALUE"),
-        (Variable(name="A", value="x", type=77), "'77': must be a VALUE"),
+        (Variable(name="A", value="x", type=ODD), "'77': must be a VALUE"),
         (Variable(name="A"), "the value is missing"),
     ],
 )

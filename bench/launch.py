@@ -1,0 +1,157 @@
+"""From the accept of an offer to RUNNING at the scheduler, one task at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from bench.processes import Processes, processes
+from bench.report import Result, Row
+from bench.stats import Spread, percentile
+from mesos_py.resources import Resources
+from mesos_py.scheduler.aio import SchedulerClient
+from mesos_py.states import TASK_FINISHED, TASK_RUNNING, TASK_STARTING, is_terminal
+from mesos_py.tasks import command_task
+from mesos_py.v1.scheduler_pb2 import Event
+from mesos_py.v1.types_pb2 import FrameworkInfo, Offer, TaskStatus
+
+ARGV: Final = ["/bin/true"]
+# A task takes all of the agent, so that no other offer comes while it runs.
+AGENT: Final = "cpus:1;mem:32"
+NEED: Final = Resources.parse(AGENT)
+WITHIN_S: Final = 120.0
+
+
+@dataclass
+class Launch:
+    """One task, in milliseconds since its offer was accepted."""
+
+    starting_at_agent: float = 0.0
+    running_at_agent: float = 0.0
+    starting: float = 0.0
+    running: float = 0.0
+
+
+@dataclass
+class Run:
+    launches: list[Launch] = field(default_factory=list)
+    # Starting the same process directly, in milliseconds.
+    floors: list[float] = field(default_factory=list)
+
+
+def run(quick: bool) -> Result:
+    runs, launches = (2, 10) if quick else (5, 200)
+    with processes() as running:
+        _, master = running.daemon("master")
+        running.daemon("agent", "--master", master, "--resources", AGENT)
+        found = asyncio.run(measure(master, runs, launches))
+    return result(found, launches)
+
+
+async def measure(master: str, runs: int, launches: int) -> list[Run]:
+    framework = FrameworkInfo(name="bench-launch")
+    found = []
+    async with SchedulerClient(framework, master, connect_timeout_s=10) as client:
+        events = aiter(client)
+        async with asyncio.timeout(WITHIN_S):
+            for number in range(-1, runs):
+                one = Run()
+                for task in range(10 if number < 0 else launches):
+                    one.floors.append(start_directly())
+                    one.launches.append(await launch(client, events, f"task-{number}-{task}"))
+                if number >= 0:  # the first one warms up
+                    found.append(one)
+    return found
+
+
+def start_directly() -> float:
+    """Milliseconds until the process exists."""
+    began = time.perf_counter()
+    pid = os.posix_spawn(ARGV[0], ARGV, os.environ)
+    took = time.perf_counter() - began
+    os.waitpid(pid, 0)
+    return took * 1e3
+
+
+async def launch(client: SchedulerClient, events: AsyncIterator[Event], task_id: str) -> Launch:
+    """Wait for an offer, accept it with one task, and follow that to its end."""
+    offer = await next_offer(events)
+    task = command_task("bench", task_id, offer, ARGV, resources=NEED)
+    one = Launch()
+    # The agent stamps its updates with the wall clock, which is ours too.
+    began, began_wall = time.perf_counter(), time.time()
+    client.launch_tasks(offer, task)
+    async for event in events:
+        if event.type != Event.UPDATE or event.update.status.task_id.value != task_id:
+            continue
+        status: TaskStatus = event.update.status
+        took, at_agent = time.perf_counter() - began, status.timestamp - began_wall
+        if status.state == TASK_STARTING:
+            one.starting, one.starting_at_agent = took * 1e3, at_agent * 1e3
+        elif status.state == TASK_RUNNING:
+            one.running, one.running_at_agent = took * 1e3, at_agent * 1e3
+        elif is_terminal(status.state):
+            if status.state != TASK_FINISHED or not one.running:
+                raise RuntimeError(f"the task ended with {status}")
+            return one
+    raise RuntimeError("the subscription ended")
+
+
+async def next_offer(events: AsyncIterator[Event]) -> Offer:
+    async for event in events:
+        if event.type == Event.OFFERS:
+            return event.offers.offers[0]
+    raise RuntimeError("the subscription ended")
+
+
+def result(found: list[Run], launches: int) -> Result:
+    totals = [one.running for run in found for one in run.launches]
+    floors = [floor for run in found for floor in run.floors]
+    rows = []
+    for percent in (50, 95, 99):
+        value = Spread.of([percentile([x.running for x in run.launches], percent) for run in found])
+        rows.append(Row(f"accept to RUNNING, p{percent}", value, "ms", digits=2))
+        floor = Spread.of([percentile(run.floors, percent) for run in found])
+        rows.append(Row(f"posix_spawn of the same, p{percent}", floor, "ms", True, digits=2))
+    rows += hops(found)
+    over = percentile(totals, 50) - percentile(floors, 50)
+    slow = percentile(totals, 99) - percentile(floors, 50)
+    return Result(
+        name="launch",
+        title="launch: from accept to RUNNING at the scheduler, one task at a time",
+        rows=rows,
+        aim="within 10 ms of the floor",
+        reached=f"{over:.2f} ms over the floor in the median, {slow:.2f} ms in the 99th percentile",
+        met=over <= 10,
+        parameters={"runs": len(found), "launches_per_run": launches, "command": ARGV},
+        details={
+            "running_ms": [[one.running for one in run.launches] for run in found],
+            "floor_ms": [run.floors for run in found],
+        },
+    )
+
+
+def hops(found: list[Run]) -> list[Row]:
+    """Where the time goes, in medians."""
+    parts: dict[str, Callable[[Launch], float]] = {
+        "  accept, master, agent: STARTING made": lambda x: x.starting_at_agent,
+        "  agent, warden: process exists": lambda x: x.running_at_agent - x.starting_at_agent,
+        "  RUNNING made to RUNNING at the scheduler": lambda x: x.running - x.running_at_agent,
+        "  of which waits for STARTING's acknowledgement": lambda x: max(
+            0.0, x.starting - x.running_at_agent
+        ),
+    }
+    return [
+        Row(
+            name,
+            Spread.of([percentile([part(x) for x in run.launches], 50) for run in found]),
+            "ms",
+            note="median",
+            digits=2,
+        )
+        for name, part in parts.items()
+    ]
