@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from bench.processes import Processes, processes
+from bench.processes import BenchFailed, processes
 from bench.report import Result, Row
 from bench.stats import Spread, percentile
 from mesos_py.resources import Resources
 from mesos_py.scheduler.aio import SchedulerClient
-from mesos_py.states import TASK_FINISHED, TASK_RUNNING, TASK_STARTING, is_terminal
+from mesos_py.states import TASK_FINISHED, TASK_RUNNING, TASK_STARTING
 from mesos_py.tasks import command_task
 from mesos_py.v1.scheduler_pb2 import Event
 from mesos_py.v1.types_pb2 import FrameworkInfo, Offer, TaskStatus
@@ -55,16 +55,18 @@ def run(quick: bool) -> Result:
 async def measure(master: str, runs: int, launches: int) -> list[Run]:
     framework = FrameworkInfo(name="bench-launch")
     found = []
-    async with SchedulerClient(framework, master, connect_timeout_s=10) as client:
-        events = aiter(client)
-        async with asyncio.timeout(WITHIN_S):
-            for number in range(-1, runs):
-                one = Run()
-                for task in range(10 if number < 0 else launches):
-                    one.floors.append(start_directly())
-                    one.launches.append(await launch(client, events, f"task-{number}-{task}"))
-                if number >= 0:  # the first one warms up
-                    found.append(one)
+    async with (
+        SchedulerClient(framework, master, connect_timeout_s=10) as client,
+        asyncio.timeout(WITHIN_S),
+    ):
+        launcher = Launcher(client)
+        for number in range(-1, runs):
+            one = Run()
+            for task in range(10 if number < 0 else launches):
+                one.floors.append(start_directly())
+                one.launches.append(await launcher.launch(f"task-{number}-{task}"))
+            if number >= 0:  # the first one warms up
+                found.append(one)
     return found
 
 
@@ -77,35 +79,47 @@ def start_directly() -> float:
     return took * 1e3
 
 
-async def launch(client: SchedulerClient, events: AsyncIterator[Event], task_id: str) -> Launch:
-    """Wait for an offer, accept it with one task, and follow that to its end."""
-    offer = await next_offer(events)
-    task = command_task("bench", task_id, offer, ARGV, resources=NEED)
-    one = Launch()
-    # The agent stamps its updates with the wall clock, which is ours too.
-    began, began_wall = time.perf_counter(), time.time()
-    client.launch_tasks(offer, task)
-    async for event in events:
-        if event.type != Event.UPDATE or event.update.status.task_id.value != task_id:
-            continue
-        status: TaskStatus = event.update.status
-        took, at_agent = time.perf_counter() - began, status.timestamp - began_wall
-        if status.state == TASK_STARTING:
-            one.starting, one.starting_at_agent = took * 1e3, at_agent * 1e3
-        elif status.state == TASK_RUNNING:
-            one.running, one.running_at_agent = took * 1e3, at_agent * 1e3
-        elif is_terminal(status.state):
-            if status.state != TASK_FINISHED or not one.running:
-                raise RuntimeError(f"the task ended with {status}")
-            return one
-    raise RuntimeError("the subscription ended")
+class Launcher:
+    """A scheduler with one task at a time."""
 
+    def __init__(self, client: SchedulerClient) -> None:
+        self._client = client
+        self._events = aiter(client)
+        # An offer of what the task had may come before the update of its end.
+        self._offers: dict[str, Offer] = {}
 
-async def next_offer(events: AsyncIterator[Event]) -> Offer:
-    async for event in events:
+    async def launch(self, task_id: str) -> Launch:
+        """Accept an offer with one task, and follow that to its end."""
+        while not self._offers:
+            await self._event()
+        _, offer = self._offers.popitem()
+        task = command_task("bench", task_id, offer, ARGV, resources=NEED)
+        one = Launch()
+        # The agent stamps its updates with the wall clock, which is ours too.
+        began, began_wall = time.perf_counter(), time.time()
+        self._client.launch_tasks(offer, task)
+        while True:
+            status = await self._event()
+            if status is None or status.task_id.value != task_id:
+                continue
+            took, at_agent = time.perf_counter() - began, status.timestamp - began_wall
+            if status.state == TASK_STARTING:
+                one.starting, one.starting_at_agent = took * 1e3, at_agent * 1e3
+            elif status.state == TASK_RUNNING:
+                one.running, one.running_at_agent = took * 1e3, at_agent * 1e3
+            elif status.state == TASK_FINISHED and one.running:
+                return one
+            else:
+                raise BenchFailed(f"the task ended with {status}")
+
+    async def _event(self) -> TaskStatus | None:
+        """Wait for one; the status if it is an update."""
+        event = await anext(self._events)
         if event.type == Event.OFFERS:
-            return event.offers.offers[0]
-    raise RuntimeError("the subscription ended")
+            self._offers.update((offer.id.value, offer) for offer in event.offers.offers)
+        elif event.type == Event.RESCIND:
+            self._offers.pop(event.rescind.offer_id.value, None)
+        return event.update.status if event.type == Event.UPDATE else None
 
 
 def result(found: list[Run], launches: int) -> Result:

@@ -170,6 +170,8 @@ class Processes:
                 self._owner[pid] = group
                 group.orphans.add(pid)
                 found = True
+                if group.spared:
+                    _ask(pid, group.pid)
         return found
 
     def _signal_orphans(self, group: _Group, number: int) -> None:
@@ -182,6 +184,13 @@ class Processes:
                     break
         for pid in group.orphans:
             _kill(pid, number)
+
+
+def _ask(pid: int, pgid: int) -> None:
+    """Send TERM to a process that the one for the group has not reached."""
+    with contextlib.suppress(ProcessLookupError):
+        if os.getpgid(pid) != pgid:
+            _kill(pid, signal.SIGTERM)
 
 
 def _kill(pid: int, number: int) -> None:

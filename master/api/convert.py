@@ -32,8 +32,6 @@ def task_message(task: Task) -> pb.Task:
         message.executor_id.value = task.executor_id
     message.resources.extend(task.resources.to_proto())
     message.statuses.extend(task.statuses)
-    for status in message.statuses:
-        status.ClearField("data")  # may be large, and is the framework's own affair
     if task.update_state is not None:
         message.status_update_state = task.update_state
         message.status_update_uuid = task.update_uuid
@@ -57,7 +55,7 @@ def agent_message(c: Cluster, agent: Agent) -> op.Response.GetAgents.Agent:
         total_resources=agent.total.to_proto(),
         allocated_resources=c.ledger.allocated(agent.agent_id).to_proto(),
         offered_resources=c.ledger.offered(agent.agent_id).to_proto(),
-        capabilities=agent.capabilities,
+        capabilities=[pb.AgentInfo.Capability(type=kind) for kind in agent.capabilities],
         state=state,
         running_tasks=sum(_lives(c, *key) for key in agent.tasks),
     )

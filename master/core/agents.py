@@ -59,7 +59,7 @@ def _register(c: Cluster, link: int, call: agent_pb2.Call.Register, now: Now) ->
         agent.info, agent.host, agent.total = info, host_of(info), amount
         agent.version, agent.reregistered = call.version, now
     c.ledger.put_agent(agent.agent_id, amount, charged)
-    agent.capabilities = tuple(call.capabilities)
+    agent.capabilities = tuple(each.type for each in call.capabilities)
     agent.link, agent.disconnected, agent.unreachable = link, None, None
     c.agent_of_link[link] = agent.agent_id
     agent.pings_unanswered = 0

@@ -66,6 +66,8 @@ def subscribe_again(c: Cluster, framework: Framework, now: Now) -> None:
 
 
 def _subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> Framework:
+    if not call.HasField("subscribe"):
+        raise InvalidValue("subscribe", "", "is missing")
     subscribe = call.subscribe
     if subscribe.protocol_version > c.options.protocol_version:
         raise UnsupportedProtocol(
@@ -316,7 +318,8 @@ def request(c: Cluster, framework: Framework, call: sched.Call.Request, now: Now
     except MesosPyError as error:
         c.refuse_call(framework, sched.Call.REQUEST, error, now)
         return
-    framework.requests = list(call.requests)
+    # Copies: a part of a message keeps the whole batch in memory that it came in.
+    framework.requests = list(sched.Call.Request(requests=call.requests).requests)
 
 
 # ---- Ends --------------------------------------------------------------------

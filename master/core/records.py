@@ -159,7 +159,7 @@ class Agent:
     total: Resources
     version: str
     registered: Now
-    capabilities: tuple[pb.AgentInfo.Capability, ...] = ()
+    capabilities: tuple[pb.AgentInfo.Capability.Type.ValueType, ...] = ()
     link: int | None = None
     reregistered: Now | None = None
     # Set while the agent is unreachable (its row is then not in the ledger).

@@ -269,7 +269,7 @@ def _agree(task: Task, state: pb.TaskState.ValueType) -> bool:
 
 
 def _new_task(agent: Agent, item: pb.Task, resources: Resources) -> Task:
-    return Task(
+    task = Task(
         framework_id=item.framework_id.value,
         task_id=item.task_id.value,
         agent_id=agent.agent_id,
@@ -278,10 +278,12 @@ def _new_task(agent: Agent, item: pb.Task, resources: Resources) -> Task:
         resources=resources,
         executor_id=item.executor_id.value or None,
         state=item.state,
-        statuses=list(item.statuses)[-statuses.MAX_STATUSES :],
         launched_wall_s=item.launched_time if item.HasField("launched_time") else None,
         extras=extras_of(item, item.user),
     )
+    for status in item.statuses:
+        statuses.keep(task, status)
+    return task
 
 
 def _end_unreachable(c: Cluster, agent: Agent, now: Now) -> None:

@@ -50,12 +50,19 @@ def send(c: Cluster, framework: Framework, status: pb.TaskStatus) -> bool:
 
 
 def keep(task: Task, status: pb.TaskStatus) -> None:
-    """Keep the status with the task: of one state after the other, the newest of each."""
+    """Keep the status with the task: of one state after the other, the newest of each.
+
+    A copy, since a part of a message keeps the whole batch in memory that it came in;
+    without the data, which may be large and is the framework's own affair.
+    """
+    kept = pb.TaskStatus()
+    kept.CopyFrom(status)
+    kept.ClearField("data")
     statuses = task.statuses
-    if statuses and statuses[-1].state == status.state:
-        statuses[-1] = status
+    if statuses and statuses[-1].state == kept.state:
+        statuses[-1] = kept
     else:
-        statuses.append(status)
+        statuses.append(kept)
         # A task may be unreachable and come back again and again.
         if len(statuses) > MAX_STATUSES:
             del statuses[1]

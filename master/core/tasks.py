@@ -180,7 +180,10 @@ def order_kill(c: Cluster, task: Task, policy: pb.KillPolicy | None) -> None:
     """Have the agent kill the task: now, and once more whenever it registers with the
     task alive, since an order may be lost with its stream."""
     task.kill_pending = True
-    task.pending_kill = policy
+    # A copy: a part of a message keeps the whole batch in memory that it came in.
+    task.pending_kill = None
+    if policy is not None:
+        task.pending_kill = pb.KillPolicy(grace_period=policy.grace_period)
     agent = c.agents.get(task.agent_id)
     if agent is None:
         return

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -33,12 +33,16 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 @dataclass
 class Child:
-    """A process that the keeper has started.  `code` is its return code, once known."""
+    """A process that the keeper has started."""
 
     name: str
     process: subprocess.Popen[bytes]
     log: Path | None = None
-    code: int | None = field(default=None)
+
+    @property
+    def code(self) -> int | None:
+        """Its return code, once known: Popen learns of it in several ways."""
+        return self.process.returncode
 
     @property
     def alive(self) -> bool:
@@ -199,7 +203,7 @@ class Keeper:
                 return
             child = ours.get(ended.si_pid)
             if child is not None:
-                child.code = child.process.wait()
+                child.process.wait()
             else:
                 os.waitpid(ended.si_pid, 0)
 

@@ -320,6 +320,16 @@ def test_kill_grace_reaches_a_program_that_a_shell_has_started(warden):
     assert os.WTERMSIG(status) == signal.SIGTERM
 
 
+def test_a_process_that_left_the_session_is_asked_to_end_when_its_parent_is_gone(warden):
+    warden.start("t", *sh("(setsid sleep 1000 &); sleep 1000"))
+    warden.hear("started", "t")
+    until(lambda: len(processes_of("t")) == 3)
+    warden.signal("t", signal.SIGTERM)
+    # No KILL is needed.
+    warden.hear("ended", "t")
+    assert not processes_of("t")
+
+
 def test_kill_ends_a_whole_group_that_does_not_listen(warden):
     shell = shell_started(warden, "t", RUDE)
     warden.signal("t", signal.SIGTERM)

@@ -105,8 +105,8 @@ def test_ctrl_c_in_a_terminal_is_the_commands_to_act_on(tmp_path):
         os.write(terminal, b"\x03")
         assert b"caught" in read_until(terminal, b"still here")
     finally:
-        os.close(terminal)
         _, status = os.waitpid(pid, 0)
+        os.close(terminal)
     assert os.waitstatus_to_exitcode(status) == 0
 
 

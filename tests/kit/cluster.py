@@ -282,6 +282,26 @@ class Cluster:
         assert self.metrics()["master/step_failures"] == 0
         self.assert_no_internal_error()
 
+    def _known(self) -> list[object]:
+        """What a refused call must not change: agents, live tasks, executors, weights."""
+        answer = self.operator.execute(op.Call(type=op.Call.GET_STATE)).get_state
+        weights = self.operator.execute(op.Call(type=op.Call.GET_WEIGHTS)).get_weights
+        agents = [
+            (a.agent_info.hostname, a.state, str(list(a.allocated_resources)))
+            for a in answer.get_agents.agents
+        ]
+        tasks = [task.task_id.value for task in answer.get_tasks.tasks]
+        executors = [e.executor_info.executor_id.value for e in answer.get_executors.executors]
+        return [sorted(agents), tasks, executors, str(weights)]
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """As `undisturbed`; and what the master knows is as before."""
+        before = self._known()
+        with self.undisturbed():
+            yield
+        assert self._known() == before
+
     def wait_until(self, done: Callable[[], object]) -> None:
         until(done, LIMIT_S)
 

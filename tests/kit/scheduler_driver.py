@@ -1,11 +1,14 @@
 """For tests of the scheduler's driver: a scheduler that notes what it is told."""
 
+import contextlib
 import queue
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from mesos_py.rpc import LinkTimeouts
-from mesos_py.scheduler import Scheduler
+from mesos_py.scheduler import Scheduler, SchedulerDriver
+from mesos_py.testing.builders import make_framework
 
 QUICK = LinkTimeouts(backoff_first_s=0.01, backoff_cap_s=0.02, connect_s=5)
 PATIENCE_S = 10
@@ -59,3 +62,26 @@ for _name in [
     "error",
 ]:
     setattr(Recorder, _name, _recording(_name))
+
+
+@contextlib.contextmanager
+def drivers_on(master) -> Iterator[Any]:
+    """Starts drivers on the fake master, registered unless told not to wait; ends them."""
+    drivers = []
+
+    def start(scheduler, wait=True, **options):
+        options = {"timeouts": QUICK, **options}
+        driver = SchedulerDriver(scheduler, make_framework(), master.address, **options)
+        drivers.append(driver)
+        driver.start()
+        if wait:
+            scheduler.next("registered")
+        return driver
+
+    yield start
+    for driver in drivers:
+        driver.abort()
+        try:
+            assert driver.join(PATIENCE_S)
+        except Exception:
+            assert not driver.connected  # the test has looked at the reason

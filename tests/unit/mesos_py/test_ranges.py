@@ -1,5 +1,6 @@
 """Sets of whole numbers as ranges: each function against the sets that they stand for."""
 
+import itertools
 import random
 
 import pytest
@@ -17,9 +18,7 @@ def of_set(numbers):
 
 def is_canonical(ranges):
     pairs_rise = all(begin <= end for begin, end in ranges)
-    return pairs_rise and all(
-        left[1] + 1 < right[0] for left, right in zip(ranges, ranges[1:], strict=False)
-    )
+    return pairs_rise and all(left[1] + 1 < right[0] for left, right in itertools.pairwise(ranges))
 
 
 def test_normalised_sorts_and_joins_what_touches_or_overlaps():

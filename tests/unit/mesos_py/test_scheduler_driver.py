@@ -13,7 +13,7 @@ from mesos_py.testing.builders import make_framework, make_offer, make_status, m
 from mesos_py.testing.fake_master import FakeMaster
 from mesos_py.v1.scheduler_pb2 import Call, Event
 from mesos_py.v1.types_pb2 import InverseOffer, OfferID
-from tests.kit.scheduler_driver import LATER, PATIENCE_S, QUICK, Recorder
+from tests.kit.scheduler_driver import LATER, QUICK, Recorder, drivers_on
 
 
 @pytest.fixture
@@ -24,25 +24,8 @@ def master():
 
 @pytest.fixture
 def started(master):
-    """Starts a driver on the fake master, subscribed and registered; ends it at the end."""
-    drivers = []
-
-    def start(scheduler, wait=True, **options):
-        options = {"timeouts": QUICK, **options}
-        driver = SchedulerDriver(scheduler, make_framework(), master.address, **options)
-        drivers.append(driver)
-        driver.start()
-        if wait:
-            scheduler.next("registered")
-        return driver
-
-    yield start
-    for driver in drivers:
-        driver.abort()
-        try:
-            assert driver.join(PATIENCE_S)
-        except Exception:
-            assert not driver.connected  # the test has looked at the reason
+    with drivers_on(master) as start:
+        yield start
 
 
 def test_framework_id_and_master_info_are_told_at_registration(master, started):

@@ -14,7 +14,7 @@ from mesos_py.scheduler import SchedulerDriver
 from mesos_py.testing.builders import make_framework, make_offer, make_status
 from mesos_py.testing.fake_master import FakeMaster
 from mesos_py.v1.scheduler_pb2 import Call
-from tests.kit.scheduler_driver import PATIENCE_S, QUICK, Recorder
+from tests.kit.scheduler_driver import PATIENCE_S, QUICK, Recorder, drivers_on
 
 
 @pytest.fixture
@@ -25,28 +25,8 @@ def master():
 
 @pytest.fixture
 def started(master):
-    """Starts a driver on the fake master, subscribed and registered; ends it at the end."""
-    drivers = []
-
-    def start(scheduler, wait=True, **options):
-        options = {"timeouts": QUICK, **options}
-        driver = SchedulerDriver(scheduler, make_framework(), master.address, **options)
-        drivers.append(driver)
-        driver.start()
-        if wait:
-            scheduler.next("registered")
-        return driver
-
-    yield start
-    for driver in drivers:
-        driver.abort()
-        try:
-            assert driver.join(PATIENCE_S)
-        except Exception:
-            assert not driver.connected  # the test has looked at the reason
-
-
-# ---- Ends --------------------------------------------------------------------
+    with drivers_on(master) as start:
+        yield start
 
 
 def test_stop_tears_the_framework_down_before_the_stream_ends(master, started):

@@ -13,7 +13,7 @@ from mesos_py.states import TASK_FINISHED, TASK_LOST
 from mesos_py.testing.builders import make_framework, make_offer, make_status, make_task
 from mesos_py.testing.fake_master import FakeMaster
 from mesos_py.v1.scheduler_pb2 import Call
-from tests.kit.scheduler_driver import PATIENCE_S, QUICK, Recorder
+from tests.kit.scheduler_driver import PATIENCE_S, QUICK, Recorder, drivers_on
 
 
 @pytest.fixture
@@ -24,28 +24,8 @@ def master():
 
 @pytest.fixture
 def started(master):
-    """Starts a driver on the fake master, subscribed and registered; ends it at the end."""
-    drivers = []
-
-    def start(scheduler, wait=True, **options):
-        options = {"timeouts": QUICK, **options}
-        driver = SchedulerDriver(scheduler, make_framework(), master.address, **options)
-        drivers.append(driver)
-        driver.start()
-        if wait:
-            scheduler.next("registered")
-        return driver
-
-    yield start
-    for driver in drivers:
-        driver.abort()
-        try:
-            assert driver.join(PATIENCE_S)
-        except Exception:
-            assert not driver.connected  # the test has looked at the reason
-
-
-# ---- Links -------------------------------------------------------------------
+    with drivers_on(master) as start:
+        yield start
 
 
 def test_lost_link_is_renewed_with_the_same_framework_id(master, started):

@@ -104,6 +104,14 @@ def test_a_newer_client_is_refused_in_words_that_name_both_versions(world):
     assert "unnamed" in attempt(world, protocol_version=9)
 
 
+def test_an_empty_subscribe_is_refused(world):
+    link = world.link()
+    world.core.framework_call(link, Call(type=Call.SUBSCRIBE), world.clock.now())
+    (event,) = world.outbox.take(link)
+    assert event.error.message == "subscribe: '': is missing"
+    assert world.cluster.frameworks == {}
+
+
 def test_an_id_that_nobody_knows_is_taken_as_it_is(world):
     info = pb.FrameworkInfo(name="f", user="u", id=pb.FrameworkID(value="old-master-0007"))
     assert attempt(world, info) is None

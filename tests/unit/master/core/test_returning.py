@@ -337,7 +337,10 @@ def test_after_a_change_of_master_the_tasks_run_on_and_wait_for_their_framework(
         launched_time=5.0,
         labels=pb.Labels(labels=[pb.Label(key="k")]),
         user="nobody",
-        statuses=[pb.TaskStatus(state=pb.TASK_RUNNING)] * 40,
+        statuses=[
+            pb.TaskStatus(state=pb.TASK_STARTING if n % 2 else pb.TASK_RUNNING, data=b"x")
+            for n in range(40)
+        ],
     )
     assert kinds(agent.register(tasks=[running], frameworks=[info])) == ["REGISTERED"]
     record = world.cluster.frameworks["old-0001"]
@@ -348,6 +351,7 @@ def test_after_a_change_of_master_the_tasks_run_on_and_wait_for_their_framework(
     assert (task.extras.labels.labels[0].key, task.extras.user) == ("k", "nobody")
     assert not task.extras.resources
     assert len(task.statuses) == 16
+    assert not any(status.HasField("data") for status in task.statuses)
     assert world.cluster.ledger.allocated("old-S1") == ONE
     world.check()
 

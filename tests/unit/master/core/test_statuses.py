@@ -49,6 +49,17 @@ def test_of_one_state_after_the_other_the_newest_status_is_kept():
     assert task.ended_wall_s == 2.0
 
 
+def test_a_kept_status_is_a_copy_without_the_data():
+    task = a_task()
+    status = pb.TaskStatus(state=pb.TASK_RUNNING, message="m", data=b"secret")
+    statuses.keep(task, status)
+    (kept,) = task.statuses
+    assert kept is not status
+    assert kept.message == "m"
+    assert not kept.HasField("data")
+    assert status.data == b"secret"
+
+
 def test_the_end_is_when_the_agent_says_or_else_when_it_was_heard():
     task = a_task()
     statuses.record(task, pb.TaskStatus(state=pb.TASK_FAILED), Now(0.0, 9.0))
