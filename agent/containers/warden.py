@@ -26,7 +26,7 @@ from agent.containers.processes import Processes, become_subreaper
 from agent.containers.spawn import Spawner, StartError, StartRequest
 
 # While there is more to start, answers go out at least this often.
-_ANSWER_EVERY_S: Final = 0.004
+_ANSWER_EVERY_S: Final = 0.008
 # At the end what was killed is waited for this long: a process may hang in the kernel.
 _END_S: Final = 30
 

@@ -93,10 +93,16 @@ def _subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> Framework:
             raise Refused(f"framework {framework_id}: Framework has been removed")
     framework = c.frameworks.get(framework_id) if framework_id else None
     if framework is None:
+        from_before = bool(framework_id)
         framework_id = framework_id or c.new_framework_id()
         info.id.value = framework_id
         framework = Framework(
-            framework_id, info, roles, registered=now, completed_tasks=c.new_history()
+            framework_id,
+            info,
+            roles,
+            registered=now,
+            from_before=from_before,
+            completed_tasks=c.new_history(),
         )
         c.frameworks[framework_id] = framework
     else:

@@ -37,7 +37,10 @@ def answer(c: Cluster, framework: Framework, task_id: str, agent_id: str, now: N
         answer_known(c, framework, task, now)
         return
     agent = c.agents.get(agent_id)
-    if agent is None:
+    if agent is None and too_early(c, framework, now):
+        # No answer, as from a Mesos master that waits for agents: the client asks again.
+        c.drop("reconcile-too-early", framework=framework.framework_id, task=task_id)
+    elif agent is None:
         # Includes a task on an unreachable agent that is asked for without its agent.
         _send(c, framework, task_id, agent_id, TASK_UNKNOWN, "the master does not know it", now)
     elif agent.unreachable is not None:
@@ -45,6 +48,16 @@ def answer(c: Cluster, framework: Framework, task_id: str, agent_id: str, now: N
         _send(c, framework, task_id, agent_id, TASK_UNREACHABLE, why, now)
     else:
         _send(c, framework, task_id, agent_id, TASK_GONE, "its agent does not have it", now)
+
+
+def too_early(c: Cluster, framework: Framework, now: Now) -> bool:
+    """Whether an agent that has a task of the framework may still be on its way here.
+
+    This master keeps no list of the agents of its predecessor; those of a framework
+    that was there before get as long to come back as an agent whose link broke.
+    """
+    since_s = now.monotonic_s - framework.registered.monotonic_s
+    return framework.from_before and since_s < c.options.agent_timeout_s
 
 
 def answer_known(c: Cluster, framework: Framework, task: Task, now: Now) -> None:

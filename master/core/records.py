@@ -123,6 +123,10 @@ class Framework:
     unregistered: Now | None = None
     # Known only from what agents reported; it has not subscribed to this master.
     recovered: bool = False
+    # It had its id before this master knew it, so it may have tasks on agents that
+    # have not come back yet; and kills of such tasks, which wait for them.
+    from_before: bool = False
+    early_kills: dict[str, pb.KillPolicy | None] = field(default_factory=dict)
     partition_aware: bool = False
     suppressed: frozenset[str] = frozenset()
     constraints_proto: sched.OfferConstraints | None = None

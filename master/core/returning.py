@@ -170,7 +170,13 @@ def _take_frameworks(c: Cluster, agent: Agent, report: Report, now: Now) -> None
             c.drop("framework-info-unusable", framework=framework_id, why=error.message)
             roles = ("*",)
         framework = Framework(
-            framework_id, kept, roles, now, recovered=True, completed_tasks=c.new_history()
+            framework_id,
+            kept,
+            roles,
+            now,
+            recovered=True,
+            from_before=True,
+            completed_tasks=c.new_history(),
         )
         capability = pb.FrameworkInfo.Capability.PARTITION_AWARE
         framework.partition_aware = any(x.type == capability for x in kept.capabilities)
@@ -248,7 +254,9 @@ def _take_task(
             now,
         )
         statuses.send(c, framework, status)
-    if task.kill_pending:
+    if task_id in framework.early_kills:
+        tasks.order_kill(c, task, framework.early_kills.pop(task_id))
+    elif task.kill_pending:
         tasks.order_kill(c, task, task.pending_kill)
 
 

@@ -15,6 +15,7 @@ from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
+MAX_EARLY_KILLS: Final = 1000
 _COUNTERS: Final = {state: f"task_states/{pb.TaskState.Name(state)}" for state in STORED}
 
 
@@ -165,6 +166,8 @@ def kill(c: Cluster, framework: Framework, call: sched.Call.Kill, now: Now) -> N
         return
     if task is None:
         agent_id = call.agent_id.value
+        if agent_id not in c.agents and reconcile.too_early(c, framework, now):
+            _remember_kill(framework, task_id, policy)
         reconcile.answer(c, framework, task_id, agent_id, now)
         return
     if call.agent_id.value and call.agent_id.value != task.agent_id:
@@ -176,14 +179,26 @@ def kill(c: Cluster, framework: Framework, call: sched.Call.Kill, now: Now) -> N
     order_kill(c, task, policy)
 
 
+def _remember_kill(framework: Framework, task_id: str, policy: pb.KillPolicy | None) -> None:
+    """The task may come back with its agent: it is killed then."""
+    if len(framework.early_kills) < MAX_EARLY_KILLS:
+        framework.early_kills[task_id] = _copied(policy)
+
+
+def _copied(policy: pb.KillPolicy | None) -> pb.KillPolicy | None:
+    # A part of a message keeps the whole batch in memory that it came in.
+    if policy is None:
+        return None
+    copy = pb.KillPolicy()
+    copy.CopyFrom(policy)
+    return copy
+
+
 def order_kill(c: Cluster, task: Task, policy: pb.KillPolicy | None) -> None:
     """Have the agent kill the task: now, and once more whenever it registers with the
     task alive, since an order may be lost with its stream."""
     task.kill_pending = True
-    # A copy: a part of a message keeps the whole batch in memory that it came in.
-    task.pending_kill = None
-    if policy is not None:
-        task.pending_kill = pb.KillPolicy(grace_period=policy.grace_period)
+    task.pending_kill = _copied(policy)
     agent = c.agents.get(task.agent_id)
     if agent is None:
         return

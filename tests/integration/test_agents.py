@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 
@@ -202,7 +203,7 @@ def test_agents_on_one_machine_leave_each_others_tasks_alone(tmp_path):
             for _ in range(3):
                 dies = framework.run("exec sleep 600", host="a")
                 first.kill()
-                until(lambda dies=dies: gone(pid_of(dies)))
+                until(partial(gone, pid_of(dies)))
                 first.start()
             assert [pid_of(each) for each in kept if not gone(pid_of(each))] == [
                 pid_of(each) for each in kept
@@ -224,26 +225,27 @@ def test_a_new_master_at_the_same_address_finds_everything_as_it_was(tmp_path):
                 for name in ("a", "b"):
                     cluster.wait_until(lambda: len(cluster.operator.agents()) == 2)
                     cluster.wait_for_agent(name, "connected")
-                _still_running(cluster, framework, running, count)
+                framework.driver.reconcile_tasks()
+                framework.wait_for("update", reconciled, count=len(running) * count)
+                _still_running(cluster, framework, running)
             for each in running:
                 framework.driver.kill_task(each.task_id)
                 framework.status(each.task_id.value, TASK_KILLED)
 
 
-def _still_running(
-    cluster: Cluster, framework: Framework, running: list[TaskStatus], count: int
-) -> None:
+def reconciled(status: TaskStatus) -> bool:
+    return status.reason == TaskStatus.REASON_RECONCILIATION
+
+
+def _still_running(cluster: Cluster, framework: Framework, running: list[TaskStatus]) -> None:
     """The new master lists the tasks, says so when asked, and charges for them."""
     for each in running:
-        task_id = each.task_id.value
-        task = cluster.task(framework.id, task_id)
+        latest = framework.statuses(each.task_id.value)[-1]
+        assert reconciled(latest)
+        assert (latest.state, pid_of(latest)) == (TASK_RUNNING, pid_of(each))
+        task = cluster.task(framework.id, each.task_id.value)
         assert task is not None
         assert task.state == TASK_RUNNING
-        framework.wait_for(
-            "update",
-            lambda s, task_id=task_id: s.task_id.value == task_id and back(s),
-            count=count,
-        )
         assert not gone(pid_of(each))
     allocated = {
         row.agent_info.hostname: sorted(r.name for r in row.allocated_resources)
@@ -340,5 +342,5 @@ def test_an_agent_without_a_master_keeps_looking(tmp_path):
         until(lambda: "again_in_s" in agent.log)
         assert agent.alive
         cluster.master.start()
-        cluster.wait_until(lambda: cluster.operator.agents())
+        cluster.wait_until(cluster.operator.agents)
         os.kill(agent.process.pid, 0)

@@ -9,37 +9,17 @@ from tests.kit.cluster import Daemon
 
 NOBODY = "127.0.0.1:1"
 
-AGENT_FLAGS = {
-    "resources": [
-        "cpus",
-        "cpus:-1",
-        "cpus:nan",
-        "cpus:two",
-        "cpus:0.0001",
-        "cpus:1;cpus:2",
-        "mem:1e300",
-        "ports:[5-1]",
-        "ports:[1-2",
-        "ports:[1-99999999999999999999]",
-        "tags:{}",
-    ],
-    "attributes": ["rack", "rack:", ":r1", "rack:[5-1]"],
-    "master": ["no port", "host:0", "host:99999", ":5050"],
-    "ip": ["localhost", "300.1.1.1"],
-    "port": ["-1", "70000", "x"],
-    "isolation": ["no-such-isolator"],
-    "executor-shutdown-grace-period": ["soon", "-1s"],
-}
-MASTER_FLAGS = {
-    "weights": ["a", "a=", "a=two", "a=-1", "a=nan", "a b=1", "-a=1"],
-    "allocator": ["no-such-allocator"],
-    "offer-timeout": ["soon", "-1s", "nan"],
-    "max-agent-ping-timeouts": ["0", "1.5"],
-    "log-level": ["chatty"],
-}
+# A few, since each is a process; the kinds of flags have unit tests.
 CASES = [
-    *[("agent", flag, value) for flag, values in AGENT_FLAGS.items() for value in values],
-    *[("master", flag, value) for flag, values in MASTER_FLAGS.items() for value in values],
+    ("agent", "resources", "cpus:-1"),
+    ("agent", "resources", "ports:[5-1]"),
+    ("agent", "attributes", "rack"),
+    ("agent", "master", "host:99999"),
+    ("agent", "ip", "300.1.1.1"),
+    ("agent", "isolation", "no-such-isolator"),
+    ("master", "weights", "a=-1"),
+    ("master", "allocator", "no-such-allocator"),
+    ("master", "offer-timeout", "-1s"),
 ]
 
 

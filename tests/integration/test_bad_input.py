@@ -1,8 +1,9 @@
 """Bad input to real daemons: an error that names field and value, and nothing is changed.
 
 First what the SDK refuses by itself, then tasks and offers past it, as raw messages.
-Further cases: all other calls (test_bad_calls.py), flags (test_bad_flags.py), a user or program that does not exist (test_launch.py), a port in use and a
-work directory that is taken (test_agents.py), options of commands (test_cli_*.py).
+Further cases: all other calls (test_bad_calls.py), flags (test_bad_flags.py), a user or
+program that does not exist (test_launch.py), a port in use and a work directory that is
+taken (test_agents.py), options of commands (test_cli_*.py).
 """
 
 import math
@@ -171,7 +172,7 @@ def executor_only(**fields: Any) -> Callable[[TaskInfo], object]:
         task.executor.CopyFrom(custom_executor("e", "true"))
         for name, value in fields.items():
             if value is None:
-                task.executor.ClearField(name)
+                task.executor.ClearField(name)  # type: ignore[arg-type]
             elif hasattr(value, "CopyFrom"):
                 getattr(task.executor, name).CopyFrom(value)
             else:

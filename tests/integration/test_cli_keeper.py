@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mesos_py.cli.keeper import Child
 from tests.kit.waiting import gone, until
 
 # A child that says it is there, ignores SIGTERM if told to, and never ends by itself.
@@ -113,3 +114,11 @@ def test_when_the_keeper_is_killed_outright_its_children_are_told(start):
     os.kill(kept.keeper, signal.SIGKILL)
     assert kept.front.wait() == 128 + signal.SIGKILL
     kept.all_gone()
+
+
+def test_a_child_that_has_ended_when_it_is_signalled_is_known_to_have_ended():
+    process = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    child = Child("true", process)
+    child.signal(signal.SIGTERM)
+    assert (child.alive, child.code) == (False, 0)

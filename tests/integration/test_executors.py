@@ -96,9 +96,7 @@ def test_tasks_with_an_equal_executor_share_its_process(cluster, framework):
 def test_tasks_of_one_call_reach_their_executor_in_order(cluster, framework):
     offer = framework.offer()
     ids = [f"t{n}" for n in range(20)]
-    tasks = [
-        executor_task(i, i, offer, echo(), data=b"finish", cpus=0.1, mem=1) for i in ids
-    ]
+    tasks = [executor_task(i, i, offer, echo(), data=b"finish", cpus=0.1, mem=1) for i in ids]
     framework.driver.launch_tasks(offer, tasks, filters=0)
     for task_id in ids:
         framework.status(task_id, TASK_FINISHED)
@@ -107,7 +105,6 @@ def test_tasks_of_one_call_reach_their_executor_in_order(cluster, framework):
 
 
 def test_an_executor_is_charged_once_beside_its_tasks_and_stays_when_they_end(framework):
-    whole = what(framework.all("offers")[0][0]) if framework.all("offers") else None
     first = framework.offer()
     whole = what(first)
     framework.driver.launch_tasks(first, task_for(echo(), first, "one"), filters=0)

@@ -54,7 +54,7 @@ def test_the_environment_is_what_mesos_sets_and_nothing_of_the_agents():
     task.resources.extend(resources)
     world.run(task)
     spec = world.specs()[0]
-    directory = "/work/" + "/".join(spec.sandbox)
+    directory = "/srv/agent/" + "/".join(spec.sandbox)
     assert spec.environment == {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "MESOS_FRAMEWORK_ID": "F1",
@@ -73,7 +73,7 @@ def test_an_executors_environment_says_where_the_agent_is_and_how_long_it_may_ta
     world = AgentWorld()
     world.run(for_executor("t"))
     environment = world.specs()[0].environment
-    assert environment["MESOS_AGENT_ENDPOINT"] == "unix:/work/executors.sock"
+    assert environment["MESOS_AGENT_ENDPOINT"] == "unix:/srv/agent/executors.sock"
     assert environment["MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD"] == "5secs"
     assert environment["MESOS_EXECUTOR_ID"] == "ex"
     assert environment["MESOS_CHECKPOINT"] == "0"

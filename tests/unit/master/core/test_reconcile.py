@@ -2,6 +2,7 @@
 
 import pytest
 
+from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import World
@@ -236,3 +237,43 @@ def test_an_end_that_could_not_be_said_is_said_when_the_agent_is_back():
     states = [status.state for status in scene.framework.updates()]
     assert states == [pb.TASK_STARTING, pb.TASK_FINISHED]
     scene.world.check()
+
+
+def test_no_answer_about_a_task_whose_agent_may_still_be_on_its_way_to_a_new_master() -> None:
+    world = World()
+    framework = world.framework("old", id=pb.FrameworkID(value="from-before"))
+    assert framework.reconcile(("t", "")) == []
+    assert world.cluster.counters["dropped/reconcile-too-early"] == 1
+    world.advance(world.cluster.options.agent_timeout_s)
+    assert [status.state for status in framework.reconcile(("t", ""))] == [pb.TASK_LOST]
+
+
+def test_a_framework_that_is_new_to_this_master_is_answered_at_once() -> None:
+    world = World()
+    framework = world.framework("new")
+    assert [status.state for status in framework.reconcile(("t", ""))] == [pb.TASK_LOST]
+
+
+def test_a_kill_of_a_task_that_is_not_back_yet_waits_for_it() -> None:
+    world = World()
+    framework = world.framework("old", id=pb.FrameworkID(value="from-before"))
+    framework.kill("t")
+    assert framework.updates() == []
+    agent = world.agent()
+    agent.disconnect()
+    events = agent.register(
+        tasks=[
+            pb.Task(
+                name="t",
+                task_id=pb.TaskID(value="t"),
+                framework_id=framework.info.id,
+                agent_id=agent.info.id,
+                state=pb.TASK_RUNNING,
+                resources=Resources.of(cpus=1).to_proto(),
+            )
+        ],
+        frameworks=[framework.info],
+    )
+    kills = [event.kill_task for event in events if event.type == agent_pb2.Event.KILL_TASK]
+    assert [kill.task_id.value for kill in kills] == ["t"]
+    world.check()

@@ -398,6 +398,16 @@ def test_a_kill_is_ordered_when_the_agent_is_back(scene):
     assert order.kill_policy.grace_period.nanoseconds == 1_000_000_000
 
 
+def test_a_policy_that_says_nothing_says_nothing_later_either(scene):
+    call = sched.Call.Kill(task_id=pb.TaskID(value="t1"), kill_policy=pb.KillPolicy())
+    scene.framework.call(type=sched.Call.KILL, kill=call)
+    alive = scene.agent.task("t1", scene.framework, pb.TASK_RUNNING)
+    events = scene.agent.register(tasks=[alive], frameworks=[scene.framework.info])
+    orders = [e.kill_task for e in events if e.type == agent_pb2.Event.KILL_TASK]
+    assert orders
+    assert not any(order.kill_policy.HasField("grace_period") for order in orders)
+
+
 def test_a_kill_that_was_lost_with_the_stream_is_ordered_again_until_the_task_has_ended(scene):
     scene.framework.kill("t1")
     alive = scene.agent.task("t1", scene.framework, pb.TASK_RUNNING, "cpus:1;mem:32")
