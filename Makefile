@@ -32,8 +32,8 @@ proto: setup ## generate mesos_py/v1 from proto/
 proto-check: setup
 	@tools/proto.sh --check
 
-docs: setup ## write docs/flags.md from the declared flags
-	@$(BIN)/python tools/flags_reference.py > docs/flags.md
+docs: setup ## write docs/configuration.md from the declared flags
+	@$(BIN)/python tools/flags_reference.py > docs/configuration.md
 
 format: setup ## let ruff format the code and repair what it can
 	@$(BIN)/ruff check --quiet --fix-only $(SOURCES)

@@ -7,7 +7,7 @@ import itertools
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +16,6 @@ import psutil
 from bench.processes import BenchFailed, cpu_seconds, processes
 from bench.report import Result, Row
 from bench.stats import Spread
-from mesos_py.matching import match_offers
 from mesos_py.resources import Resources
 from mesos_py.scheduler.aio import SchedulerClient
 from mesos_py.states import TASK_FINISHED, is_terminal
@@ -27,8 +26,9 @@ from mesos_py.v1.types_pb2 import FrameworkInfo, Offer
 ARGV: Final = ["/bin/true"]
 # So many tasks can be in flight.
 SLOTS: Final = 200
-NEED: Final = Resources.of(cpus=0.01, mem=1)
-AGENT: Final = f"cpus:{SLOTS / 100};mem:{SLOTS}"
+CPUS: Final = 0.01
+NEED: Final = Resources.of(cpus=CPUS, mem=1)
+AGENT: Final = f"cpus:{SLOTS * CPUS:g};mem:{SLOTS}"
 WITHIN_S: Final = 300.0
 
 
@@ -116,7 +116,7 @@ class Crowd:
         while True:
             if self._offers and waiting:
                 began = began or time.perf_counter()
-                waiting = self._place(waiting)
+                self._place(waiting)
             event = await anext(self._events)
             if event.type == Event.OFFERS:
                 self._offers.extend(event.offers.offers)
@@ -130,13 +130,14 @@ class Crowd:
                 if not left:
                     return time.perf_counter() - began
 
-    def _place(self, waiting: Sequence[str]) -> list[str]:
-        placed, waiting = match_offers(self._offers, waiting, lambda _: NEED)
-        self._offers = []
-        for offer, names in placed:
+    def _place(self, waiting: list[str]) -> None:
+        """Fill the offers; what has found a place is no longer waiting."""
+        for offer in self._offers:
+            amount = sum(item.scalar.value for item in offer.resources if item.name == "cpus")
+            names = [waiting.pop() for _ in range(min(len(waiting), round(amount / CPUS)))]
             tasks = [command_task("bench", name, offer, ARGV, resources=NEED) for name in names]
             self._client.launch_tasks(offer, tasks)
-        return list(waiting)
+        self._offers = []
 
 
 def result(found: list[Run]) -> Result:

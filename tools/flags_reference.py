@@ -1,4 +1,4 @@
-"""Prints docs/flags.md: every flag of the daemons, from where it is declared."""
+"""Prints docs/configuration.md: every flag of the daemons, from where it is declared."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ from master import app as master_app
 from mesos_py.config import reference_table
 
 HEAD = """\
-# Flags
+# Configuration of the daemons
 
 Made by `make docs` from the declarations in `master/app.py` and `agent/app.py`; do not edit.
 
-A flag is taken from the command line, else from the environment, else from the file that `--config` (or the variable
-ending in `_CONFIG`) names, else its default. The file is TOML, with the flags of the master in a table `[master]`, those
-of the agent in `[agent]`:
+Each flag can be given on the command line, by its variable in the environment, or in a TOML file (`--config FILE`, or
+the variable `MESOS_PY_MASTER_CONFIG` or `MESOS_PY_AGENT_CONFIG`), in this order of precedence. The file has a table for
+each daemon, and names without dashes in front:
 
 ```toml
 [master]
 ip = "10.0.0.1"
 offer-timeout = "1m"
+
+[agent]
+master = "10.0.0.1:5050"
+work-dir = "/var/lib/mesos-py/agent"
+resources = "cpus:4;mem:8192"
 ```
 
 Durations are numbers with a unit (`250ms`, `10s`, `1m30s`), sizes too (`512MB`). A value that cannot be used, or a name
@@ -33,8 +38,8 @@ def page() -> str:
     master = reference_table(master_app.MasterFlags, master_app.ENV_PREFIX)
     agent = reference_table(agent_app.AgentFlags, agent_app.ENV_PREFIX)
     return (
-        f"{HEAD}\n## mesos-py master\n\n{master.rstrip()}\n\n"
-        f"## mesos-py agent\n\n{agent.rstrip()}\n"
+        f"{HEAD}\n## `mesos-py master`\n\n{master.rstrip()}\n\n"
+        f"## `mesos-py agent`\n\n{agent.rstrip()}\n"
     )
 
 

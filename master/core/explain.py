@@ -6,16 +6,16 @@ framework's stated needs (REQUEST) say what it waits for.  Nothing is changed.
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from master.allocator.base import Skip
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
 from mesos_py.clock import Now
 from mesos_py.enums import name_of
 from mesos_py.resources import Resources, milli_text
-from mesos_py.states import short_name
+from mesos_py.states import is_terminal, short_name
 from mesos_py.v1 import types_pb2 as pb
+
+MAX_REASONS = 20
 
 
 def findings(c: Cluster, framework: Framework, now: Now) -> list[str]:
@@ -25,10 +25,14 @@ def findings(c: Cluster, framework: Framework, now: Now) -> list[str]:
         found.append("the framework is not connected, so it is offered nothing")
     for need in framework.requests:
         found.extend(_unmet(c, framework, need))
+    running = sum(not is_terminal(task.state) for task in framework.tasks.values())
+    if running and not framework.requests:
+        tasks = "1 task of it runs" if running == 1 else f"{running} tasks of it run"
+        found.append(f"{tasks}; it has not said that anything waits")
     if framework.connected:
         found.extend(_holding(c, framework))
         skips = c.allocator.explain(framework.framework_id, c.ledger, now.monotonic_s)
-        found.extend(_passed_over(c, skips))
+        found.extend(_passed_over(skips))
         if not skips and not framework.offers:
             found.append("an offer to it is due with the next allocation")
     found.append(_last_offer(framework, now))
@@ -107,21 +111,11 @@ def _holding(c: Cluster, framework: Framework) -> list[str]:
     return [f"it holds {offers} that it has not answered ({shown})"]
 
 
-def _passed_over(c: Cluster, skips: list[Skip]) -> list[str]:
-    """One sentence per reason, with how many agents it concerns."""
-    by_code: dict[str, list[Skip]] = defaultdict(list)
-    for skip in skips:
-        by_code[skip.code].append(skip)
-    found: list[str] = []
-    for code, group in by_code.items():
-        first = group[0]
-        if not first.agent_id:
-            found.append(f"{first.message} ({code})")
-            continue
-        agent = c.agents.get(first.agent_id)
-        host = agent.info.hostname if agent is not None else first.agent_id
-        rest = f", and the like on {_agents(len(group) - 1)} more" if len(group) > 1 else ""
-        found.append(f"{host}: {first.message} ({code}){rest}")
+def _passed_over(skips: list[Skip]) -> list[str]:
+    """The allocator's reasons; it names hosts itself, and sums up what many share."""
+    found = [f"{skip.message} ({skip.code})" for skip in skips[:MAX_REASONS]]
+    if len(skips) > MAX_REASONS:
+        found.append(f"{len(skips) - MAX_REASONS} more reasons of these kinds")
     return found
 
 

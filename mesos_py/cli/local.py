@@ -142,7 +142,9 @@ class Cluster:
                 flags = ["--port", "0", "--master", master, "--resources", part]
                 if self._plan.attributes is not None:
                     flags += ["--attributes", self._plan.attributes]
-                self._start(f"agent-{number}", flags)
+                # Names of their own: frameworks tell agents apart by host.
+                name = f"agent-{number}"
+                self._start(name, [*flags, "--hostname", name])
             self._wait_for_port_files()
         return master
 

@@ -299,7 +299,7 @@ def test_an_agents_id_does_not_move_to_another_host(cluster):
     ("version", "said"),
     [
         (rpc.PROTOCOL_VERSION, "no executor 'e' of framework 'f' is expected here"),
-        (NEWER, f"protocol {NEWER}"),
+        (NEWER, f"protocol version {NEWER}"),
     ],
 )
 def test_an_executor_that_cannot_be_is_refused(cluster, version, said):

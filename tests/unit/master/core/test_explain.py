@@ -160,21 +160,23 @@ def test_what_it_declined_itself(world):
     assert "(filtered)" in text
 
 
-def test_the_same_reason_on_several_agents_is_one_sentence():
+def test_reasons_keep_the_allocators_words_and_are_not_endless():
+    skips = [Skip("filtered", f"web{n}: declined", f"m-S{n}") for n in range(25)]
+    found = explain._passed_over(skips)
+    assert found[0] == "web0: declined (filtered)"
+    assert found[-1] == "5 more reasons of these kinds"
+    assert len(found) == 21
+
+
+def test_a_framework_whose_tasks_run_and_that_waits_for_nothing_is_said_to():
     world = World()
-    agent = world.agent("web1")
-    skips = [
-        Skip("filtered", "declined", agent.id),
-        Skip("filtered", "declined", "gone-1"),
-        Skip("suppressed", "suppressed in its roles"),
-        Skip("constraint", "excluded", "gone-2"),
-        Skip("filtered", "declined", "gone-3"),
-    ]
-    assert explain._passed_over(world.cluster, skips) == [
-        "web1: declined (filtered), and the like on 2 agents more",
-        "suppressed in its roles (suppressed)",
-        "gone-2: excluded (constraint)",
-    ]
+    world.agent()
+    framework = world.framework()
+    framework.start("t1")
+    found = explain.findings(
+        world.cluster, world.cluster.frameworks[framework.id], world.clock.now()
+    )
+    assert found[0] == "1 task of it runs; it has not said that anything waits"
 
 
 # ---- Tasks -----------------------------------------------------------------------------------
