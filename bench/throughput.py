@@ -45,7 +45,7 @@ class Run:
 
 
 def run(quick: bool) -> Result:
-    runs, tasks, directly = (2, 60, 60) if quick else (5, 3000, 1000)
+    runs, tasks, directly = (2, 50, 50) if quick else (5, 3000, 1000)
     with processes() as running:
         master, address = running.daemon("master")
         agent, _ = running.daemon("agent", "--master", address, "--resources", AGENT)

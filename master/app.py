@@ -19,17 +19,17 @@ from master.api.files import LogRelay
 from master.api.links import Links
 from master.api.operator import OperatorService
 from master.api.shell import Shell
-from master.api.streams import AgentService, SchedulerService
+from master.api.streams import add_services
 from master.core.cluster import Options
 from master.core.master import Master
-from mesos_py import config, logs, plugins, rpc
+from mesos_py import config, garbage, logs, plugins, rpc
 from mesos_py.clock import SystemClock
 from mesos_py.config import at_least, flag
 from mesos_py.election.standalone import StandaloneContender
 from mesos_py.errors import InvalidValue
 from mesos_py.files import DirectoryLock, write_atomically
 from mesos_py.ids import MasterIds
-from mesos_py.v1 import agent_pb2_grpc, operator_pb2_grpc, scheduler_pb2_grpc
+from mesos_py.v1 import operator_pb2_grpc
 from mesos_py.v1 import types_pb2 as pb
 from mesos_py.version import VERSION
 
@@ -207,13 +207,7 @@ class MasterDaemon:
         for role, weight in weights.items():
             core.set_weight(role, weight, clock.now())
         operator = OperatorService(shell, self._relay, config.as_texts(flags), clock.now().wall_s)
-        epoch = StandaloneContender.EPOCH
-        scheduler_pb2_grpc.add_SchedulerServiceServicer_to_server(
-            SchedulerService(shell, self._links), server
-        )
-        agent_pb2_grpc.add_AgentServiceServicer_to_server(
-            AgentService(shell, self._links, epoch), server
-        )
+        add_services(server, shell, self._links, StandaloneContender.EPOCH)
         operator_pb2_grpc.add_OperatorServiceServicer_to_server(operator, server)
         await server.start()
         log.info("master ready", id=master_id, ip=flags.ip, port=self.port, version=VERSION)
@@ -243,6 +237,7 @@ async def serve(flags: MasterFlags) -> None:
         loop.add_signal_handler(number, ended.set)
     try:
         await daemon.start()
+        garbage.settle()
         await ended.wait()
         log.info("master stopping", pid=os.getpid())
     finally:

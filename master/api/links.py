@@ -6,34 +6,24 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
 
+from google.protobuf.message import Message
+
+from master.api.frames import entry
 from mesos_py import logs
 from mesos_py.outbox import Outbox
 from mesos_py.v1 import agent_pb2, scheduler_pb2
 
 log = logs.get("master.links")
 
-# What an event of a kind that can be large weighs at least, in bytes.
-_SMALL: Final = 256
-_OFFER: Final = 512
-_LARGE: Final = frozenset(
-    {
-        agent_pb2.Event.RUN_TASKS,
-        agent_pb2.Event.EXECUTOR_MESSAGE,
-        agent_pb2.Event.RECONCILE,
-        agent_pb2.Event.UPDATE_FRAMEWORK,
-    }
-)
-
 
 @dataclass(slots=True)
 class Link:
-    """One open stream: its number, peer and queue of messages to send."""
+    """One open stream: its number, its peer, and the entries of batches to send."""
 
     number: int
     peer: str
-    queue: Outbox[Any]
+    queue: Outbox[bytes]
 
 
 class Links:
@@ -59,7 +49,7 @@ class Links:
             # Not at once: the core may be in the middle of writing to it.
             asyncio.get_running_loop().call_soon(cut)
 
-        queue: Outbox[Any] = Outbox(self._max_items, self._max_bytes, overflowed)
+        queue: Outbox[bytes] = Outbox(self._max_items, self._max_bytes, overflowed)
         link = self._links[number] = Link(number, peer, queue)
         return link
 
@@ -73,24 +63,16 @@ class Links:
     # ---- Outbox of the core ------------------------------------------------
 
     def to_framework(self, link: int, event: scheduler_pb2.Event) -> None:
-        to = self._links.get(link)
-        if to is None:
-            return
-        size = _SMALL
-        if event.type == scheduler_pb2.Event.UPDATE:
-            # The ids and texts in it are as long as its sender liked.
-            status = event.update.status
-            size += len(status.data) + len(status.message) + len(status.task_id.value)
-        elif event.type == scheduler_pb2.Event.OFFERS:
-            size += _OFFER * len(event.offers.offers)
-        elif event.type == scheduler_pb2.Event.MESSAGE:
-            size += len(event.message.data)
-        to.queue.put(event, size)
+        self._put(link, event)
 
     def to_agent(self, link: int, event: agent_pb2.Event) -> None:
+        self._put(link, event)
+
+    def _put(self, link: int, event: Message) -> None:
         to = self._links.get(link)
         if to is not None:
-            to.queue.put(event, event.ByteSize() if event.type in _LARGE else _SMALL)
+            framed = entry(event)
+            to.queue.put(framed, len(framed))
 
     def close(self, link: int, reason: str) -> None:
         to = self._links.get(link)

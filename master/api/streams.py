@@ -3,8 +3,8 @@
 Both work alike: one task reads batches and hands each call to the core, the
 handler itself writes whatever the core has put into the link's queue.
 
-The handlers read and write by themselves.  As async generators, which is what the
-stubs ask for, they would be two task steps and three generators deeper per message.
+The handlers read and write by themselves, and what they write is bytes (frames.py).
+As async generators of messages they would cost a third more.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
+import grpc
 import grpc.aio
 
 from master.api.links import Link, Links
@@ -20,7 +21,7 @@ from master.api.shell import Shell
 from mesos_py import logs, rpc
 from mesos_py.clock import Now
 from mesos_py.errors import Unavailable
-from mesos_py.v1 import agent_pb2, agent_pb2_grpc, scheduler_pb2, scheduler_pb2_grpc
+from mesos_py.v1 import agent_pb2, scheduler_pb2
 
 log = logs.get("master.streams")
 
@@ -42,18 +43,19 @@ class Stream:
         links: Links,
         on_call: OnCall,
         on_end: OnEnd,
-        batch: Callable[[list[Any]], Any],
+        tail: bytes,
     ) -> None:
+        """`tail` is put after the entries of each batch: the other fields of its message."""
         self._name = name
         self._shell = shell
         self._links = links
         self._on_call = on_call
         self._on_end = on_end
-        self._batch = batch
+        self._tail = tail
         self._on_call_step = f"{name} call"
         self._on_end_step = f"{name} left"
 
-    async def serve(self, context: Context) -> None:
+    async def serve(self, _requests: object, context: Context) -> None:
         """Talk to one peer until the stream ends from either side."""
         handler = asyncio.current_task()
         assert handler is not None
@@ -61,7 +63,7 @@ class Stream:
         reader = asyncio.create_task(self._read(context, link))
         try:
             async for events in link.queue.batches(MAX_BATCH_ITEMS, MAX_BATCH_BYTES):
-                await context.write(self._batch(events))
+                await context.write(b"".join(events) + self._tail)
         except Unavailable as error:
             await rpc.abort(context, error)
         finally:
@@ -91,37 +93,30 @@ class Stream:
             on_call(link, call, now)
 
 
-class SchedulerService(scheduler_pb2_grpc.SchedulerServiceServicer):
-    """SchedulerService of scheduler.proto."""
+def add_services(server: grpc.aio.Server, shell: Shell, links: Links, epoch: int) -> None:
+    """Serve SchedulerService and AgentService on `server`."""
+    core = shell.core
+    schedulers = Stream(
+        "framework", shell, links, core.framework_call, core.framework_disconnected, b""
+    )
+    agents = Stream(
+        "agent",
+        shell,
+        links,
+        core.agent_call,
+        core.agent_disconnected,
+        agent_pb2.Events(epoch=epoch).SerializeToString(),
+    )
+    _add(server, scheduler_pb2, "SchedulerService", "Subscribe", schedulers)
+    _add(server, agent_pb2, "AgentService", "Connect", agents)
 
-    def __init__(self, shell: Shell, links: Links) -> None:
-        core = shell.core
-        self._stream = Stream(
-            "framework",
-            shell,
-            links,
-            core.framework_call,
-            core.framework_disconnected,
-            lambda events: scheduler_pb2.Events(events=events),
-        )
 
-    async def Subscribe(self, request_iterator: object, context: Context) -> None:  # type: ignore[override]
-        await self._stream.serve(context)
-
-
-class AgentService(agent_pb2_grpc.AgentServiceServicer):
-    """AgentService of agent.proto."""
-
-    def __init__(self, shell: Shell, links: Links, epoch: int) -> None:
-        core = shell.core
-        self._stream = Stream(
-            "agent",
-            shell,
-            links,
-            core.agent_call,
-            core.agent_disconnected,
-            lambda events: agent_pb2.Events(events=events, epoch=epoch),
-        )
-
-    async def Connect(self, request_iterator: object, context: Context) -> None:  # type: ignore[override]
-        await self._stream.serve(context)
+def _add(server: grpc.aio.Server, module: Any, service: str, method: str, stream: Stream) -> None:
+    # Not by the generated function, which has every answer serialized: ours are bytes.
+    name = module.DESCRIPTOR.services_by_name[service].full_name
+    handler: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(
+        stream.serve, request_deserializer=module.Calls.FromString
+    )
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler(name, {method: handler}),)
+    )

@@ -253,7 +253,7 @@ def _report(
     if state == TASK_UNREACHABLE:
         status.unreachable_time.nanoseconds = int(now.wall_s * 1e9)
         # It may come back: this is not the end that the history shows.
-        statuses.keep(task, status)
+        task.statuses.keep(status)
     else:
         statuses.record(task, status, now)
     statuses.send(c, framework, status)

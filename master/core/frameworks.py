@@ -12,7 +12,7 @@ from master.allocator import base as alloc
 from master.core import offers as offering
 from master.core import statuses
 from master.core.cluster import Cluster
-from master.core.records import Framework
+from master.core.records import Agent, Framework
 from mesos_py import constraints
 from mesos_py.clock import Now
 from mesos_py.constraints import Constraint
@@ -353,6 +353,13 @@ def failover_expired(c: Cluster, framework_id: str, now: Now) -> None:
     remove(c, c.frameworks[framework_id], "did not come back within its failover time-out", now)
 
 
+def order_shutdown(c: Cluster, agent: Agent, framework_id: str) -> None:
+    """What the framework has on the agent is to end, and its updates to be forgotten."""
+    order = agent_pb2.Event(type=agent_pb2.Event.SHUTDOWN_FRAMEWORK)
+    order.shutdown_framework.framework_id.value = framework_id
+    c.to_agent(agent, order)
+
+
 def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
     """End a framework for good: its id can never subscribe to this master again.
 
@@ -360,14 +367,8 @@ def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
     """
     framework_id = framework.framework_id
     offering.drop_all(c, framework.offers, "the framework was removed", now, tell=False)
-    order = agent_pb2.Event(
-        type=agent_pb2.Event.SHUTDOWN_FRAMEWORK,
-        shutdown_framework=agent_pb2.Event.ShutdownFramework(
-            framework_id=pb.FrameworkID(value=framework_id)
-        ),
-    )
     for agent_id in sorted(agents_of(framework)):
-        c.to_agent(c.agents[agent_id], order)
+        order_shutdown(c, c.agents[agent_id], framework_id)
     for task in [*framework.tasks.values(), *framework.unreachable_tasks.values()]:
         if c.ledger.allocation(task.agent_id, task.holder) is not None:
             c.linger(task.agent_id, task.holder)

@@ -154,17 +154,21 @@ class Master:
     def _forgive(self, late_s: float, now: Now) -> None:
         """This process was stopped: nobody could be heard meanwhile.
 
-        So whoever is to be judged for his silence gets the time back, and the whole
-        time that he has to be heard; of a long one as much as an agent gets.
+        So whoever is to be judged for his silence gets the time back, and as much again
+        to be heard.  After a long pause he gets the whole time that he has (of a long
+        one as much as an agent), since everybody has to find his way back first.
         """
         c = self.cluster
         c.drop("late-wake-up", seconds=round(late_s, 1))
+        long = late_s >= c.options.agent_ping_s / 2
         for kind, name, at_s in c.timers.all():
-            window_s = self._patience_s(kind, name)
-            if window_s is not None:
-                c.timers.set(kind, name, max(at_s + late_s, now.monotonic_s + window_s))
-        for agent in c.agents.values():
-            agent.pings_unanswered = 0
+            patience_s = self._patience_s(kind, name)
+            if patience_s is not None:
+                least_s = patience_s if long else min(patience_s, late_s)
+                c.timers.set(kind, name, max(at_s + late_s, now.monotonic_s + least_s))
+        if long:
+            for agent in c.agents.values():
+                agent.pings_unanswered = 0
 
     def _patience_s(self, kind: str, name: str) -> float | None:
         """How long somebody may be silent; None: that deadline judges nobody."""

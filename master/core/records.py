@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from master.core.history import Statuses
 from master.core.ledger import Holder
 from mesos_py.clock import Now
 from mesos_py.constraints import Constraint, Host
@@ -39,7 +40,7 @@ class Task:
     resources: Resources
     executor_id: str | None = None
     state: TaskState.ValueType = TASK_STAGING
-    statuses: list[pb.TaskStatus] = field(default_factory=list)
+    statuses: Statuses = field(default_factory=Statuses)
     update_state: TaskState.ValueType | None = None
     update_uuid: bytes = b""
     launched_wall_s: float | None = None

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from master.core import statuses, tasks
 from master.core.cluster import Cluster
-from master.core.frameworks import checked_roles
+from master.core.frameworks import checked_roles, order_shutdown
 from master.core.ledger import Holder
 from master.core.reconcile import answer_ended
 from master.core.records import Agent, Executor, Framework, Task, extras_of
@@ -131,18 +131,19 @@ def take_back(c: Cluster, agent: Agent, report: Report, announce: bool, now: Now
         if holder.framework_id in ended:
             c.linger(agent.agent_id, holder)
     for framework_id in sorted(ended):
-        order = agent_pb2.Event(type=agent_pb2.Event.SHUTDOWN_FRAMEWORK)
-        order.shutdown_framework.framework_id.value = framework_id
-        c.to_agent(agent, order)
+        order_shutdown(c, agent, framework_id)
     _take_executors(c, agent, report, held)
     for (framework_id, task_id), (item, resources) in report.tasks.items():
         framework = c.frameworks.get(framework_id)
         if framework is None:
             continue
         known = framework.find(task_id)
+        charged = held.get((framework_id, "task", task_id))
         if known is not None and known.agent_id != agent.agent_id:
-            _end_copy(c, agent, item, held.get((framework_id, "task", task_id)))
+            _end_copy(c, agent, item, charged)
         else:
+            if charged is not None:
+                item.allocation_role = charged.role
             _take_task(c, agent, framework, item, resources, announce, now)
     if announce:
         _end_unreachable(c, agent, now)
@@ -232,7 +233,12 @@ def _take_task(
     now: Now,
 ) -> None:
     task_id = item.task_id.value
-    task = framework.find(task_id) or c.recall(framework, agent.agent_id, task_id)
+    task = framework.find(task_id)
+    if task is None:
+        task = c.recall(framework, agent.agent_id, task_id)
+        if task is not None:
+            # What a task that is no more in the account is charged for is what its agent says.
+            task.role, task.resources = item.allocation_role or "*", resources
     if task is None:
         task = _new_task(agent, item, resources)
     framework.unreachable_tasks.pop(task_id, None)
@@ -290,7 +296,7 @@ def _new_task(agent: Agent, item: pb.Task, resources: Resources) -> Task:
         extras=extras_of(item, item.user),
     )
     for status in item.statuses:
-        statuses.keep(task, status)
+        task.statuses.keep(status)
     return task
 
 

@@ -13,8 +13,6 @@ from mesos_py.states import TASK_LOST, TaskState, is_terminal
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
-MAX_STATUSES = 16
-
 
 def for_framework(framework: Framework, state: TaskState.ValueType) -> TaskState.ValueType:
     """`state` for partition-aware frameworks, TASK_LOST for the others."""
@@ -49,27 +47,8 @@ def send(c: Cluster, framework: Framework, status: pb.TaskStatus) -> bool:
     return c.to_framework(framework, event)
 
 
-def keep(task: Task, status: pb.TaskStatus) -> None:
-    """Keep the status with the task: of one state after the other, the newest of each.
-
-    A copy, since a part of a message keeps the whole batch in memory that it came in;
-    without the data, which may be large and is the framework's own affair.
-    """
-    kept = pb.TaskStatus()
-    kept.CopyFrom(status)
-    kept.ClearField("data")
-    statuses = task.statuses
-    if statuses and statuses[-1].state == kept.state:
-        statuses[-1] = kept
-    else:
-        statuses.append(kept)
-        # A task may be unreachable and come back again and again.
-        if len(statuses) > MAX_STATUSES:
-            del statuses[1]
-
-
 def record(task: Task, status: pb.TaskStatus, now: Now) -> None:
     """Keep the status, and the moment of the task's end if it is that."""
-    keep(task, status)
+    task.statuses.keep(status)
     if is_terminal(status.state) and task.ended_wall_s is None:
         task.ended_wall_s = status.timestamp or now.wall_s

@@ -6,6 +6,7 @@ from typing import Final
 
 from master.core import reconcile, statuses
 from master.core.cluster import Cluster
+from master.core.frameworks import order_shutdown
 from master.core.records import Agent, Framework, Task
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue
@@ -37,6 +38,9 @@ def on_update(c: Cluster, agent: Agent, call: agent_pb2.Call.Update, now: Now) -
         c.settle(agent.agent_id, framework_id, "task", task_id, now)
     if framework is None:
         c.drop("update-unknown-framework", framework=framework_id, task=task_id)
+        if uuid:
+            # The agent waits for an acknowledgement, and so has not heard of the end.
+            order_shutdown(c, agent, framework_id)
         return
     if len(uuid) != UUID_BYTES:
         # Nobody could acknowledge it.

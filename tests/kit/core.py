@@ -133,6 +133,22 @@ class World:
             command=pb.CommandInfo(value="true"),
         )
 
+    def custom_task(
+        self,
+        task_id: str,
+        executor_id: str = "e1",
+        text: str = "cpus:1;mem:32",
+        own: str = "cpus:0.5",
+    ) -> pb.TaskInfo:
+        """A task for a custom executor, which needs `own` for itself ("": nothing)."""
+        task = self.task(task_id, text=text)
+        task.ClearField("command")
+        task.executor.executor_id.value = executor_id
+        task.executor.command.value = "run"
+        if own:
+            task.executor.resources.extend(Resources.parse(own).to_proto())
+        return task
+
 
 class FakeAgent:
     """An agent's side of its stream."""

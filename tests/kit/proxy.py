@@ -25,6 +25,8 @@ class Proxy:
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._blocked = False
         self._cut = False
+        # How many connections were made while it was blocked.
+        self.swallowed = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._selector = selectors.DefaultSelector()
@@ -87,6 +89,7 @@ class Proxy:
             near.close()
             return
         if self._blocked:
+            self.swallowed += 1
             self._pairs.append((near, near))
             return
         try:

@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 # On a busy machine all takes longer; nothing waits this long for what is in order.
 PATIENCE_S: Final = 60.0
-_SHOWN: Final = 12
+_SHOWN: Final = 5
 
 
 class Recorder(Generic[T]):

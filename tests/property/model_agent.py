@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from mesos_py.resources import Resources
 from mesos_py.states import (
@@ -34,6 +34,8 @@ Call = agent_pb2.Call
 Event = agent_pb2.Event
 Key: TypeAlias = tuple[str, str]  # (framework_id, task_id or executor_id)
 State: TypeAlias = TaskState.ValueType
+
+LIE: Final = "a lie"
 
 
 @dataclass(slots=True)
@@ -271,14 +273,15 @@ class AgentModel:
     def _shut_down_framework(self, framework_id: str) -> None:
         self.frameworks.pop(framework_id, None)
         for key in [key for key in self.updates if key[0] == framework_id]:
-            del self.updates[key]
+            updates = self.updates.pop(key)
+            if is_terminal(updates.latest):
+                # The master may not know it yet, and holds the resources until it does.
+                self._say_ended(key, updates.latest)
         for key, task in list(self.tasks.items()):
             if key[0] == framework_id:
-                task.abandoned = True
-                if task.alive:
-                    task.killing = True
-                else:
-                    self._settle(task)
+                task.abandoned = task.killing = True
+                if not task.alive:
+                    del self.tasks[key]
         for key in self.executors:
             if key[0] == framework_id:
                 self._shut_down_executor(key)
@@ -346,17 +349,16 @@ class AgentModel:
     def _end(self, task: AgentTask, state: State) -> None:
         task.alive = False
         if task.abandoned:
-            task.state = state
-            self._settle(task)
+            del self.tasks[task.key]
+            self._say_ended(task.key, state)
         else:
             self._report(task, state)
 
-    def _settle(self, task: AgentTask) -> None:
+    def _say_ended(self, key: Key, state: State) -> None:
         """The framework is gone; the master still wants to know what is free again."""
-        del self.tasks[task.key]
-        status = self._status(task.key, task.state)
+        status = self._status(key, state)
         status.ClearField("uuid")
-        self.say(_update(task.key, status, task.state))
+        self.say(_update(key, status, state))
 
     # ---- Updates -------------------------------------------------------------------
 
@@ -407,6 +409,7 @@ class AgentModel:
         match rng.randrange(6):
             case 0 | 1 | 2:
                 status = self._status(key, state)
+                status.message = LIE
                 if rng.random() < 0.3:
                     status.uuid = rng.choice((b"", b"short"))
                 self.say(_update(key, status, latest))

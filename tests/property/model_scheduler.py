@@ -29,6 +29,7 @@ from mesos_py.states import (
 )
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
+from tests.property.model_agent import LIE
 from tests.property.model_net import Net, Stream
 
 Call = sched.Call
@@ -207,7 +208,8 @@ class SchedulerModel:
             self.to_acknowledge.append(status)
         task = self.tasks.get(status.task_id.value)
         if task is not None:
-            if not self.liars.isdisjoint((task.agent_id, status.agent_id.value)):
+            where = (task.agent_id, status.agent_id.value)
+            if status.message == LIE or not self.liars.isdisjoint(where):
                 task.sure = False
             task.see(status, self.aware)
 

@@ -44,11 +44,7 @@ def test_a_moment_is_wall_clock_time():
 def test_a_task_with_everything(world):
     agent, framework = world.agent(), world.framework()
     (offer,) = framework.offers()
-    task = world.task("t1", text="cpus:0.5;mem:32;ports:[31000-31000]")
-    task.resources.pop()
-    task.ClearField("command")
-    task.executor.executor_id.value = "e1"
-    task.executor.command.value = "run"
+    task = world.custom_task("t1", text="cpus:0.5;mem:32", own="")
     task.labels.labels.add(key="k")
     framework.launch(offer, task)
     uuid = agent.report("t1", pb.TASK_RUNNING, framework, data=b"secret", latest=pb.TASK_FINISHED)
@@ -145,11 +141,7 @@ def test_a_framework_with_tasks_executors_and_offers(world):
     assert shown_framework(framework).offer_constraints == record.constraints_proto == only
     framework.subscribe()
     (offer,) = framework.offers()
-    task = world.task("t1")
-    task.ClearField("command")
-    task.executor.executor_id.value = "e1"
-    task.executor.command.value = "run"
-    task.executor.resources.extend(Resources.parse("cpus:0.5").to_proto())
+    task = world.custom_task("t1")
     framework.launch(offer, task)
     world.settle()
     message = shown_framework(framework)

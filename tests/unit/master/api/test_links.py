@@ -23,9 +23,13 @@ def never():
     raise AssertionError("the peer is cut off")
 
 
-async def queued(link):
+async def queued(link, kind=sched.Events):
     link.queue.close("end")
-    return [event async for batch in link.queue.batches() for event in batch]
+    return [
+        event
+        async for batch in link.queue.batches()
+        for event in kind.FromString(b"".join(batch)).events
+    ]
 
 
 async def test_events_go_to_their_link_in_order(links):
@@ -35,7 +39,8 @@ async def test_events_go_to_their_link_in_order(links):
         links.to_framework(first.number, sched.Event(type=sched.Event.HEARTBEAT))
         links.to_agent(second.number, AEvent(type=AEvent.PING, ping=AEvent.Ping(sequence=number)))
     assert len(await queued(first)) == 3
-    assert [event.ping.sequence for event in await queued(second)] == [0, 1, 2]
+    pings = await queued(second, agent_pb2.Events)
+    assert [event.ping.sequence for event in pings] == [0, 1, 2]
 
 
 async def test_a_link_that_is_gone_takes_nothing(links):
@@ -110,15 +115,21 @@ async def test_what_a_scheduler_does_not_read_counts_with_its_size(links, event)
     assert 100_000 <= link.queue.queued_bytes <= 101_000
 
 
-async def test_offers_count_by_their_number(links):
+async def test_offers_count_with_their_size(links):
     link = links.open("a", never)
     resources = Resources.parse("cpus:4;mem:4096;disk:1000;ports:[31000-32000]").to_proto()
     offers = [pb.Offer(hostname="host", resources=resources)] * 100
-    links.to_framework(
-        link.number,
-        sched.Event(type=sched.Event.OFFERS, offers=sched.Event.Offers(offers=offers)),
-    )
-    assert link.queue.queued_bytes >= 100 * 256
+    event = sched.Event(type=sched.Event.OFFERS, offers=sched.Event.Offers(offers=offers))
+    links.to_framework(link.number, event)
+    assert link.queue.queued_bytes == sched.Events(events=[event]).ByteSize()
+
+
+async def test_what_is_queued_cannot_be_changed_any_more(links):
+    link = links.open("a", never)
+    event = sched.Event(type=sched.Event.ERROR, error=sched.Event.Error(message="before"))
+    links.to_framework(link.number, event)
+    event.error.message = "after"
+    assert [event.error.message for event in await queued(link)] == ["before"]
 
 
 @pytest.mark.parametrize(

@@ -126,10 +126,7 @@ async def test_the_state_is_all_of_it(scene):
     agent = scene.world.agent()
     framework = scene.world.framework(failover_timeout=60.0)
     (offer,) = framework.offers()
-    task = scene.world.task("t1")
-    task.ClearField("command")
-    task.executor.executor_id.value = "e1"
-    task.executor.command.value = "run"
+    task = scene.world.custom_task("t1", own="")
     framework.launch(offer, task)
     ended = scene.world.framework("ended")
     ended.call(type=sched.Call.TEARDOWN)

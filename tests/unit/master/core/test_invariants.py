@@ -23,11 +23,7 @@ class Scene:
         self.framework = self.world.framework(failover_timeout=60.0)
         (first, second) = self.framework.offers()
         here = first if first.agent_id.value == self.agent.id else second
-        task = self.world.task("t1")
-        task.ClearField("command")
-        task.executor.executor_id.value = "e1"
-        task.executor.command.value = "run"
-        task.executor.resources.extend(Resources.parse("cpus:0.1").to_proto())
+        task = self.world.custom_task("t1", own="cpus:0.1")
         self.framework.launch(here, task)
         ended = self.world.framework("ended")
         self.away.disconnect()

@@ -1,76 +1,29 @@
-"""ACCEPT: which calls are void as a whole, which tasks fail alone, what is claimed and ordered."""
-
-from typing import Any
+"""ACCEPT that holds: what is claimed and ordered, and which tasks fail alone."""
 
 import pytest
 
 from master.core.cluster import Options
-from master.core.records import Task
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import World
+from tests.kit.scenes import WHOLE, LaunchScene
 
 Operation = pb.Offer.Operation
 Reason = pb.TaskStatus
-Capability = pb.FrameworkInfo.Capability
-PARTITION_AWARE = Capability(type=Capability.PARTITION_AWARE)
-MULTI_ROLE = Capability(type=Capability.MULTI_ROLE)
-ODD: Any = 77  # an enum's number that only a newer peer knows
-WHOLE = "cpus:4;mem:4096;ports:[31000-31005]"
-
-
-class Scene:
-    """One agent, one framework with the agent's offer in its hands."""
-
-    def __init__(self, **info):
-        self.world = World()
-        self.agent = self.world.agent(resources=WHOLE)
-        self.framework = self.world.framework(**info)
-        (self.offer,) = self.framework.offers()
-        self.agent.take()
-
-    def task(self, task_id="t1", text="cpus:1;mem:32"):
-        return self.world.task(task_id, self.agent.id, text=text)
-
-    def custom(self, task_id, executor_id="e1", text="cpus:1;mem:32", own="cpus:0.5;mem:64"):
-        """A task for a custom executor."""
-        task = self.task(task_id, text)
-        task.ClearField("command")
-        task.executor.executor_id.value = executor_id
-        task.executor.command.value = "run-executor"
-        if own:
-            task.executor.resources.extend(Resources.parse(own).to_proto())
-        return task
-
-    def launch(self, *tasks):
-        """Launch, and what became of the tasks that were not: state and reason by id."""
-        self.framework.launch(self.offer, *tasks)
-        updates = self.framework.updates()
-        assert all(not u.HasField("uuid") for u in updates)
-        assert all(u.source == pb.TaskStatus.SOURCE_MASTER for u in updates)
-        return {u.task_id.value: (u.state, u.reason, u.message) for u in updates}
-
-    def ordered(self):
-        """The ids of the tasks that the agent was ordered to run."""
-        runs = self.agent.take(agent_pb2.Event.RUN_TASKS)
-        return [info.task_id.value for run in runs for info in run.run_tasks.tasks]
-
-    @property
-    def used(self):
-        return self.world.cluster.ledger.allocated(self.agent.id)
-
-    @property
-    def free(self):
-        return self.world.cluster.ledger.free(self.agent.id)
+MULTI_ROLE = pb.FrameworkInfo.Capability(type=pb.FrameworkInfo.Capability.MULTI_ROLE)
 
 
 @pytest.fixture
 def scene():
-    made = Scene()
+    made = LaunchScene()
     yield made
     made.world.check()
+
+
+def launch_of(*tasks):
+    return Operation(type=Operation.LAUNCH, launch=Operation.Launch(task_infos=tasks))
 
 
 # ---- A call that holds ----------------------------------------------------------
@@ -140,10 +93,6 @@ def test_several_launches_in_one_call_draw_on_the_same_offers(scene):
     assert scene.ordered() == ["t0", "t1"]
 
 
-def launch_of(*tasks):
-    return Operation(type=Operation.LAUNCH, launch=Operation.Launch(task_infos=tasks))
-
-
 def test_labels_and_the_like_are_kept_to_be_shown(scene):
     task = scene.task()
     task.labels.labels.add(key="a", value="b")
@@ -162,7 +111,7 @@ def test_labels_and_the_like_are_kept_to_be_shown(scene):
 
 
 def test_a_multi_role_frameworks_tasks_are_told_their_role():
-    scene = Scene(roles=["web"], capabilities=[MULTI_ROLE])
+    scene = LaunchScene(roles=["web"], capabilities=[MULTI_ROLE])
     scene.launch(scene.task())
     (event,) = scene.agent.take()
     resources = event.run_tasks.tasks[0].resources
@@ -171,7 +120,7 @@ def test_a_multi_role_frameworks_tasks_are_told_their_role():
 
 
 def test_a_task_of_another_role_than_the_offers_is_an_error():
-    scene = Scene(roles=["web", "db"], capabilities=[MULTI_ROLE])
+    scene = LaunchScene(roles=["web", "db"], capabilities=[MULTI_ROLE])
     task = scene.task()
     role = "db" if scene.offer.allocation_info.role == "web" else "web"
     task.resources[0].allocation_info.role = role
@@ -221,142 +170,6 @@ def test_a_task_and_its_new_executor_cannot_share_a_port(scene):
     task = scene.custom("t1", text="cpus:1;ports:[31000-31000]", own="cpus:1;ports:[31000-31000]")
     assert "overlaps" in scene.launch(task)["t1"][2]
     assert scene.used == EMPTY
-
-
-# ---- A call that is void ----------------------------------------------------------
-
-
-def two_offers_of_two_agents(scene):
-    scene.world.agent(resources=WHOLE)
-    (second,) = scene.framework.offers()
-    return [scene.offer, second]
-
-
-def two_offers_of_two_roles(scene):
-    scene.framework.decline(scene.offer, refuse_s=0)
-    info = scene.framework.info
-    info.capabilities.add(type=Capability.MULTI_ROLE)
-    info.roles.extend(["*", "web"])
-    scene.framework.subscribe()
-    (first,) = scene.framework.offers()
-    scene.framework.launch(first, scene.task("t0"))
-    (rest,) = scene.framework.offers()
-    scene.framework.call(
-        type=sched.Call.SUPPRESS,
-        suppress=sched.Call.Suppress(roles=[rest.allocation_info.role]),
-    )
-    scene.agent.report("t0", pb.TASK_FINISHED, scene.framework)
-    (other,) = scene.framework.offers()
-    assert other.allocation_info.role != rest.allocation_info.role
-    return [rest, other]
-
-
-def anothers_offer(scene):
-    stranger = scene.world.framework("stranger")
-    scene.world.agent(resources=WHOLE)
-    (offer,) = stranger.offers() + scene.framework.offers()
-    if offer.framework_id.value == scene.framework.id:
-        scene.framework.decline(offer, refuse_s=3600)
-        (offer,) = stranger.offers()
-    return [scene.offer, offer]
-
-
-VOID = {
-    "none": (lambda scene: [], "must name at least one"),
-    "twice": (lambda scene: [scene.offer, scene.offer], "is in the call twice"),
-    "unknown": (
-        lambda scene: [scene.offer, pb.Offer(id=pb.OfferID(value="nonsense"))],
-        "offer gone: unknown",
-    ),
-    "no id": (lambda scene: [pb.Offer(id=pb.OfferID())], "offer gone: unknown"),
-    "another's": (anothers_offer, "another framework's offer"),
-    "two agents": (two_offers_of_two_agents, "of several agents"),
-    "two roles": (two_offers_of_two_roles, "of several roles"),
-}
-
-
-@pytest.mark.parametrize("case", VOID)
-@pytest.mark.parametrize("aware", [False, True], ids=["non-PA", "PA"])
-def test_a_call_with_offers_that_cannot_be_used_is_void(case, aware):
-    scene = Scene(capabilities=[PARTITION_AWARE] if aware else [], failover_timeout=9.0)
-    make, why = VOID[case]
-    offers = make(scene)
-    mine = [o for o in offers if o.framework_id.value == scene.framework.id]
-    scene.agent.take()
-    scene.framework.take()
-    scene.framework.accept(offers, [launch_of(scene.task("t1"), scene.task("t2"))])
-    refused, *updates = scene.framework.take()
-    assert refused.refused.call == sched.Call.ACCEPT
-    assert refused.refused.field == "offer_ids"
-    assert why in refused.refused.message
-    state = pb.TASK_DROPPED if aware else pb.TASK_LOST
-    for update, task_id in zip(updates, ["t1", "t2"], strict=True):
-        status = update.update.status
-        assert (status.task_id.value, status.state) == (task_id, state)
-        assert status.reason == Reason.REASON_INVALID_OFFERS
-        assert status.source == pb.TaskStatus.SOURCE_MASTER
-        assert not status.HasField("uuid")
-        assert why in status.message
-    assert scene.ordered() == []
-    # The framework's own offers are back, without a filter and without RESCIND.
-    assert not any(offer.id.value in scene.world.cluster.offers for offer in mine)
-    if mine and case != "two roles":
-        assert len(scene.framework.offers()) >= 1
-    scene.world.check()
-
-
-def test_every_task_of_a_void_call_is_answered_also_of_groups(scene):
-    group = Operation(
-        type=Operation.LAUNCH_GROUP,
-        launch_group=Operation.LaunchGroup(
-            task_group=pb.TaskGroupInfo(tasks=[scene.task("g1"), scene.task("g2")])
-        ),
-    )
-    scene.framework.accept([], [launch_of(scene.task("t1")), group, Operation(type=ODD)])
-    assert [u.task_id.value for u in scene.framework.updates()] == ["t1", "g1", "g2"]
-
-
-@pytest.mark.parametrize(
-    ("end", "why"),
-    [
-        ("accept", "accepted already"),
-        ("decline", "declined by the framework"),
-        ("expire", "not answered within 30 s"),
-        ("agent", "the agent disconnected"),
-    ],
-)
-def test_a_late_accept_is_told_what_became_of_the_offer(scene, end, why):
-    match end:
-        case "accept":
-            scene.framework.accept([scene.offer], [])
-        case "decline":
-            scene.framework.decline(scene.offer)
-        case "expire":
-            scene.world.advance(30)
-        case "agent":
-            scene.agent.disconnect()
-    scene.framework.take()
-    failed = scene.launch(scene.task("t1"))
-    assert failed["t1"][:2] == (pb.TASK_LOST, Reason.REASON_INVALID_OFFERS)
-    assert f"offer gone: {why}" in failed["t1"][2]
-    assert scene.ordered() == []
-
-
-def test_the_same_accept_twice_starts_its_tasks_once_and_does_not_call_them_lost(scene):
-    operations = [launch_of(scene.task("t1"))]
-    scene.framework.accept([scene.offer], operations)
-    scene.framework.accept([scene.offer], operations)
-    (refused,) = scene.framework.take()
-    assert refused.refused.message.endswith("offer gone: accepted already")
-    assert scene.ordered() == ["t1"]
-    assert "refused-task-lives" in [reason for reason, _ in scene.world.outbox.drops]
-
-
-def test_a_call_with_a_great_many_offer_ids_is_answered_shortly(scene):
-    ids = [pb.OfferID(value="x" * 200)] * 100_000
-    scene.framework.call(type=sched.Call.ACCEPT, accept=sched.Call.Accept(offer_ids=ids))
-    (refusal,) = scene.framework.refusals()
-    assert refusal.ByteSize() < 2000
 
 
 # ---- Tasks that fail alone ----------------------------------------------------------
@@ -465,113 +278,3 @@ def test_an_operation_of_no_known_type_is_refused(scene, number):
     assert refusal.field == "operations.type"
     assert refusal.value == ("UNKNOWN" if number == 0 else str(number))
     assert scene.ordered() == ["t1"]
-
-
-# ---- Custom executors ----------------------------------------------------------
-
-
-def test_an_executor_is_charged_once_for_all_its_tasks(scene):
-    scene.launch(scene.custom("t1"), scene.custom("t2"))
-    assert scene.used == Resources.parse("cpus:2.5;mem:128")
-    (scene.offer,) = scene.framework.offers()
-    scene.launch(scene.custom("t3"))
-    assert scene.used == Resources.parse("cpus:3.5;mem:160")
-    assert scene.framework.offers()[0].executor_ids[0].value == "e1"
-
-
-def test_the_executors_framework_is_filled_in(scene):
-    scene.launch(scene.custom("t1"))
-    (event,) = scene.agent.take()
-    assert event.run_tasks.tasks[0].executor.framework_id.value == scene.framework.id
-
-
-def test_a_group_of_tenths_and_its_executor_take_exactly_four_tenths(scene):
-    tasks = [scene.custom(f"t{n}", text="cpus:0.1", own="cpus:0.1") for n in range(3)]
-    scene.launch(*tasks)
-    assert scene.used == Resources.of(cpus=0.4)
-
-
-def test_two_executors_with_one_id_in_one_call_the_second_fails(scene):
-    other = scene.custom("t2")
-    other.executor.command.value = "another"
-    failed = scene.launch(scene.custom("t1"), other)
-    assert "an executor with this id and another description" in failed["t2"][2]
-    assert scene.ordered() == ["t1"]
-
-
-def test_another_executor_under_the_id_of_a_running_one_fails(scene):
-    scene.launch(scene.custom("t1"))
-    (scene.offer,) = scene.framework.offers()
-    failed = scene.launch(scene.custom("t2", own="cpus:0.6;mem:64"))
-    assert "another description" in failed["t2"][2]
-
-
-def test_an_executor_does_not_fit_where_its_task_alone_would(scene):
-    failed = scene.launch(scene.custom("t1", text="cpus:4;mem:32"))
-    assert failed["t1"][2] == "resources.cpus: 4.5 wanted, the offers have 4 left"
-    assert scene.used == EMPTY
-    framework = scene.world.cluster.frameworks[scene.framework.id]
-    assert framework.executors == {}
-
-
-def test_an_executor_whose_first_task_fails_is_planned_with_the_next(scene):
-    failed = scene.launch(scene.custom("t1", text="cpus:4"), scene.custom("t2"))
-    assert list(failed) == ["t1"]
-    assert scene.used == Resources.parse("cpus:1.5;mem:96")
-
-
-def test_an_executor_without_resources_is_charged_nothing(scene):
-    scene.launch(scene.custom("t1", own=""))
-    assert scene.used == Resources.parse("cpus:1;mem:32")
-    framework = scene.world.cluster.frameworks[scene.framework.id]
-    assert list(framework.executors) == [(scene.agent.id, "e1")]
-
-
-# ---- What is still ending ----------------------------------------------------------
-
-
-def come_again_under_the_same_id(scene):
-    """The framework is torn down and forgotten, its processes are not gone yet."""
-    scene.framework.call(type=sched.Call.TEARDOWN)
-    scene.world.cluster.completed_frameworks.clear()
-    scene.framework.subscribe()
-    (scene.offer,) = scene.framework.offers()
-
-
-def test_the_id_of_a_task_that_is_still_ending_cannot_be_used_there(scene):
-    scene.launch(scene.task("t1"))
-    come_again_under_the_same_id(scene)
-    failed = scene.launch(scene.task("t1"), scene.task("t2"))
-    assert "still ending" in failed["t1"][2]
-    assert list(failed) == ["t1"]
-
-
-def test_the_id_of_an_executor_that_is_still_ending_cannot_be_used_there(scene):
-    scene.launch(scene.custom("t1"))
-    come_again_under_the_same_id(scene)
-    failed = scene.launch(scene.custom("t2"))
-    assert "still ends" in failed["t2"][2]
-
-
-# ---- Exactness ----------------------------------------------------------
-
-
-def test_amounts_are_exact_after_many_fractional_tasks_come_and_go():
-    scene = Scene()
-    sizes = ["cpus:0.1;mem:1.5", "cpus:0.2;mem:0.001", "cpus:0.66;mem:33.333"]
-    for batch in range(20):
-        tasks = [scene.task(f"{batch}-{n}", sizes[n % 3]) for n in range(9)]
-        assert scene.launch(*tasks) == {}
-        for n, task in enumerate(tasks):
-            state = pb.TASK_FINISHED if n % 2 else pb.TASK_FAILED
-            uuid = scene.agent.report(task.task_id.value, state, scene.framework)
-            scene.framework.acknowledge(scene.agent, task.task_id.value, uuid)
-        assert scene.used == EMPTY
-        scene.framework.take()
-        (scene.offer,) = scene.framework.offers()
-        assert Resources.from_proto("o", scene.offer.resources) == Resources.parse(WHOLE)
-    scene.world.check()
-
-
-def test_a_task_is_one_record():
-    assert Task("f", "t", "a", "n", "*", EMPTY).holder == ("f", "*", "task", "t")

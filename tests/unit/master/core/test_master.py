@@ -321,6 +321,29 @@ def test_after_a_pause_a_framework_has_time_to_come_back(world, timeout, left):
     assert framework.id not in world.cluster.frameworks
 
 
+def test_a_short_pause_gives_the_time_back_and_as_much_again_to_be_heard(world):
+    agent = world.agent()
+    agent.disconnect()
+    world.advance(74)
+    stop(world, 3)  # two seconds late for the agent's end
+    assert world.cluster.agents[agent.id].unreachable is None
+    world.advance(1.9)
+    assert world.cluster.agents[agent.id].unreachable is None
+    world.advance(0.2)
+    assert world.cluster.agents[agent.id].unreachable is not None
+
+
+def test_short_pauses_one_after_the_other_do_not_keep_a_silent_agent(world):
+    agent = world.agent()
+    pauses = 0
+    while (deadline_s := world.core.next_deadline_s()) is not None:
+        stop(world, deadline_s - world.clock.monotonic_s + 2)
+        world.settle()
+        pauses += 1
+        assert pauses < 20
+    assert world.cluster.agents[agent.id].unreachable is not None
+
+
 def test_a_wake_up_that_is_a_little_late_is_none(world):
     world.agent()
     stop(world, 15.9)

@@ -16,10 +16,7 @@ class Scene:
         self.agent = self.world.agent()
         self.framework = self.world.framework(failover_timeout=60.0)
         (offer,) = self.framework.offers()
-        task = self.world.task("t1")
-        task.ClearField("command")
-        task.executor.executor_id.value = "e1"
-        task.executor.command.value = "run"
+        task = self.world.custom_task("t1", own="")
         self.framework.launch(offer, task)
         self.agent.take()
 

@@ -436,6 +436,32 @@ def test_a_revive_sent_while_an_offer_is_in_flight_leads_to_an_offer(world, dela
     assert len(framework.offers()) == 1
 
 
+def test_thirty_tasks_on_room_for_twenty_of_which_some_fail_all_run_without_a_restart(world):
+    agent = world.agent(resources="cpus:20;mem:2000")
+    framework = world.framework()
+    waiting = [f"t{number}" for number in range(30)]
+    running, done, failures = [], [], 5
+    for _ in range(200):
+        for offer in framework.offers():
+            room = int(Resources.from_proto("o", offer.resources).scalar("cpus"))
+            started, waiting = waiting[:room], waiting[room:]
+            framework.launch(offer, *(world.task(name, text="cpus:1;mem:1") for name in started))
+            running += started
+        if not running:
+            break
+        name = running.pop(0)
+        state = pb.TASK_FAILED if failures else pb.TASK_FINISHED
+        uuid = agent.report(name, state, framework)
+        framework.acknowledge(agent, name, uuid)
+        if failures:
+            failures -= 1
+            waiting.append(f"{name}-again")
+        else:
+            done.append(name)
+    assert len(done) == 30
+    assert waiting == []
+
+
 def test_a_freed_resource_is_offered_when_the_window_has_passed(world):
     agent = world.agent(resources="cpus:1;mem:100")
     framework = world.framework()

@@ -70,10 +70,7 @@ def test_an_ended_task_is_known_until_its_end_is_acknowledged():
 def test_the_answer_repeats_health_check_container_and_executor():
     scene = Scene()
     (offer,) = scene.framework.offers()
-    task = scene.world.task("t1")
-    task.ClearField("command")
-    task.executor.executor_id.value = "e1"
-    task.executor.command.value = "run"
+    task = scene.world.custom_task("t1", own="")
     scene.framework.launch(offer, task)
     scene.agent.report(
         "t1",

@@ -3,6 +3,7 @@
 import pytest
 
 from master.core import statuses
+from master.core.history import MAX_STATUSES
 from master.core.records import Framework, Task
 from mesos_py.clock import Now
 from mesos_py.resources import EMPTY
@@ -52,7 +53,7 @@ def test_of_one_state_after_the_other_the_newest_status_is_kept():
 def test_a_kept_status_is_a_copy_without_the_data():
     task = a_task()
     status = pb.TaskStatus(state=pb.TASK_RUNNING, message="m", data=b"secret")
-    statuses.keep(task, status)
+    task.statuses.keep(status)
     (kept,) = task.statuses
     assert kept is not status
     assert kept.message == "m"
@@ -70,9 +71,9 @@ def test_a_task_that_comes_and_goes_keeps_a_limited_number_of_statuses():
     task = a_task()
     statuses.record(task, a_status(pb.TASK_STARTING), Now(0.0, 0.0))
     for _ in range(100):
-        statuses.keep(task, a_status(pb.TASK_RUNNING))
-        statuses.keep(task, a_status(pb.TASK_UNREACHABLE))
-    assert len(task.statuses) == statuses.MAX_STATUSES
+        task.statuses.keep(a_status(pb.TASK_RUNNING))
+        task.statuses.keep(a_status(pb.TASK_UNREACHABLE))
+    assert len(task.statuses) == MAX_STATUSES
     assert task.statuses[0].state == pb.TASK_STARTING
     assert task.statuses[-1].state == pb.TASK_UNREACHABLE
     assert task.ended_wall_s is None
