@@ -137,14 +137,12 @@ class AgentCore:
         """The framework is gone for good: its tasks end, its updates interest nobody."""
         s = self.state
         s.frameworks.pop(framework_id, None)
-        s.updates.drop_framework(framework_id)
+        for end in s.updates.drop_framework(framework_id):
+            s.settle((framework_id, end.task_id.value), end)
         for key, executor in s.executors.items():
             if key[0] == framework_id:
                 executor.abandoned = True
                 self._shut_down_executor(key, now)
-        for key, task in list(s.tasks.items()):
-            if key[0] == framework_id and key[1] not in task.executor.tasks:
-                del s.tasks[key]
 
     def _update_framework(self, info: pb.FrameworkInfo) -> None:
         framework = self.state.frameworks.get(info.id.value)

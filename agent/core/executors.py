@@ -5,7 +5,7 @@ from __future__ import annotations
 from agent.core.effects import ExecutorKey, SendExecutor, UpdateContainer
 from agent.core.environment import shutdown_grace_s
 from agent.core.records import Cause, Executor, Exit, Task
-from agent.core.state import AgentState, fill_container
+from agent.core.state import AgentState
 from mesos_py.clock import Now
 from mesos_py.states import TERMINAL, is_terminal
 from mesos_py.v1 import agent_pb2, executor_pb2
@@ -104,7 +104,10 @@ def _take(s: AgentState, task: Task, status: pb.TaskStatus, now: Now) -> None:
     status.executor_id.value = executor.key[1]
     if not status.HasField("timestamp"):
         status.timestamp = now.wall_s
-    fill_container(status, executor)
+    container = status.container_status
+    container.container_id.value = executor.container_id
+    if executor.pid is not None:
+        container.executor_pid = executor.pid
     task.delivered = True
     if is_terminal(status.state):
         executor.resources = executor.resources - task.resources

@@ -92,6 +92,8 @@ class Task:
     launched_wall_s: float
     state: State = pb.TASK_STAGING
     status: pb.TaskStatus | None = None
+    # The start of each status that the agent makes of it.
+    form: pb.TaskStatus | None = None
     # Custom executors: whether the executor was sent it, and has reported on it.
     delivered: bool = False
     # The last KILL that was ordered, told again to an executor that comes back.

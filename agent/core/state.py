@@ -150,10 +150,17 @@ class AgentState:
         limitation: pb.TaskResourceLimitation | None = None,
     ) -> None:
         """Make an update about the task and take it into the task's stream."""
-        executor = task.executor
-        status = self.status(task.info.task_id, state, now, source, reason, message)
-        status.executor_id.value = executor.key[1]
-        fill_container(status, executor)
+        status = pb.TaskStatus()
+        # To copy costs a fifth of what it takes to fill in each field.
+        status.CopyFrom(self._form(task))
+        status.state, status.source = state, source
+        status.timestamp, status.uuid = now.wall_s, self.ids.uuid()
+        if task.executor.pid is not None:
+            status.container_status.executor_pid = task.executor.pid
+        if reason is not None:
+            status.reason = reason
+        if message is not None:
+            status.message = message
         if exit is not None and exit.status is not None:
             if exit.signal is not None:
                 status.exit_status.signal = exit.signal
@@ -162,6 +169,14 @@ class AgentState:
         if limitation is not None:
             status.limitation.CopyFrom(limitation)
         self.take(task, status, now)
+
+    def _form(self, task: Task) -> pb.TaskStatus:
+        """What all statuses that the agent makes of the task have in common."""
+        if task.form is None:
+            form = task.form = pb.TaskStatus(task_id=task.info.task_id, agent_id=self.info.id)
+            form.executor_id.value = task.executor.key[1]
+            form.container_status.container_id.value = task.executor.container_id
+        return task.form
 
     def report_cause(self, task: Task, cause: Cause, now: Now, exit: Exit | None = None) -> None:
         """The update for a task whose container the agent ended, or that went away."""
@@ -176,26 +191,6 @@ class AgentState:
             limitation=cause.limitation,
         )
 
-    def status(
-        self,
-        task_id: pb.TaskID,
-        state: State,
-        now: Now,
-        source: Source,
-        reason: Reason | None,
-        message: str | None,
-    ) -> pb.TaskStatus:
-        return pb.TaskStatus(
-            task_id=task_id,
-            state=state,
-            source=source,
-            reason=reason,
-            message=message,
-            agent_id=self.info.id,
-            timestamp=now.wall_s,
-            uuid=self.ids.uuid(),
-        )
-
     def take(self, task: Task, status: pb.TaskStatus, now: Now) -> None:
         """An update that is complete: the task's state follows it, and it goes out."""
         if may_follow(task.state, status.state):
@@ -205,22 +200,22 @@ class AgentState:
             task.executor.tasks.pop(task.key[1], None)
             self.note_end(task)
         if task.executor.abandoned:
-            self._settle(task, status)
+            self.settle(task.key, status)
             return
         self.updates.add(task.key, status, task.state, now)
 
-    def _settle(self, task: Task, status: pb.TaskStatus) -> None:
-        # Of a task whose framework is gone the master still wants to know when
-        # its resources are free.  No uuid: nobody acknowledges.
+    def settle(self, key: TaskKey, status: pb.TaskStatus) -> None:
+        """Of a task whose framework is gone the master still wants to know when its
+        resources are free.  No uuid: nobody acknowledges."""
         if not is_terminal(status.state):
             return
         status.ClearField("uuid")
         update = agent_pb2.Call.Update(
-            framework_id=pb.FrameworkID(value=task.key[0]),
+            framework_id=pb.FrameworkID(value=key[0]),
             status=status,
             latest_state=status.state,
         )
-        self.tasks.pop(task.key, None)
+        self.tasks.pop(key, None)
         self.send(agent_pb2.Call(type=agent_pb2.Call.UPDATE, update=update))
 
     def answer(
@@ -236,8 +231,15 @@ class AgentState:
         """An update about a task that is not here: it was dropped, or is LOST."""
         if state is None:
             state = pb.TASK_DROPPED if partition_aware else pb.TASK_LOST
-        status = self.status(
-            pb.TaskID(value=key[1]), state, now, pb.TaskStatus.SOURCE_AGENT, reason, message
+        status = pb.TaskStatus(
+            task_id=pb.TaskID(value=key[1]),
+            state=state,
+            source=pb.TaskStatus.SOURCE_AGENT,
+            reason=reason,
+            message=message,
+            agent_id=self.info.id,
+            timestamp=now.wall_s,
+            uuid=self.ids.uuid(),
         )
         self.updates.add(key, status, state, now)
 
@@ -261,11 +263,3 @@ class AgentState:
     def used_frameworks(self) -> set[str]:
         """Those that have processes or unacknowledged updates here."""
         return {key[0] for key in self.executors} | {key[0] for key in self.updates}
-
-
-def fill_container(status: pb.TaskStatus, executor: Executor) -> None:
-    """Say in the status which container, and which process, it is about."""
-    container = status.container_status
-    container.container_id.value = executor.container_id
-    if executor.pid is not None:
-        container.executor_pid = executor.pid

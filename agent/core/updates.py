@@ -128,10 +128,16 @@ class UpdateStreams:
             if stream.queue:
                 self._send_head(key, stream, FIRST_RETRY_S, now.monotonic_s)
 
-    def drop_framework(self, framework_id: str) -> None:
-        """The framework is gone: nobody will ever acknowledge."""
+    def drop_framework(self, framework_id: str) -> list[pb.TaskStatus]:
+        """The framework is gone: nobody will ever acknowledge.  Returns the ends of its
+        tasks, which may not have been told yet."""
+        ends: list[pb.TaskStatus] = []
         for key in [key for key in self._streams if key[0] == framework_id]:
+            stream = self._streams[key]
+            if stream.queue and is_terminal(stream.queue[-1].state):
+                ends.append(stream.queue[-1])
             self._close(key)
+        return ends
 
     def next_s(self) -> float | None:
         """When `repeat` should be called, on the monotonic clock."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, ParamSpec
 
+from master.api.turns import Turns
 from master.core.master import Master
 from mesos_py import logs
 from mesos_py.clock import Clock, Now
@@ -26,6 +27,7 @@ class Shell:
         self._timer: asyncio.TimerHandle | None = None
         self._armed_s = float("inf")
         self.failures = 0
+        self.turns = Turns()
 
     def now(self) -> Now:
         return self._clock.now()

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 import grpc
@@ -74,19 +75,29 @@ class Stream:
             shell.rearm()
 
     async def _read(self, context: Context, link: Link) -> None:
-        shell = self._shell
+        turns = self._shell.turns
         try:
             while (message := await context.read()) is not grpc.aio.EOF:
-                if not shell.guarded(self._on_call_step, self._take, link.number, message):
+                if turns.free():
+                    done = self._take(link.number, message)
+                else:
+                    done = await turns.take(partial(self._take, link.number, message))
+                if not done:
                     link.queue.close("a call could not be carried out; see the master's log")
                     return
-                shell.rearm()
         except Exception:
             # A message that cannot be read, or the peer's sudden end.
             log.warning("stream broken", link=link.number, peer=link.peer, kind=self._name)
         link.queue.close("the peer ended the stream", drain=False)
 
-    def _take(self, link: int, message: Any) -> None:
+    def _take(self, link: int, message: Any) -> bool:
+        """Hand the calls of one batch to the core.  False if one could not be carried out."""
+        shell = self._shell
+        done = shell.guarded(self._on_call_step, self._hand_in, link, message)
+        shell.rearm()
+        return done
+
+    def _hand_in(self, link: int, message: Any) -> None:
         now = self._shell.now()
         on_call = self._on_call
         for call in message.calls:

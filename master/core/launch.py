@@ -218,6 +218,10 @@ def launch(c: Cluster, plan: Acceptance) -> None:
         framework.executors[agent.agent_id, executor_id] = executor
         agent.executors.add((framework.framework_id, executor_id))
     framework.tasks.update(plan.tasks)
+    if framework.early_kills:
+        for task_id in plan.tasks:
+            # It was meant for an older task with this id, which is no more.
+            framework.early_kills.pop(task_id, None)
     agent.tasks.update((framework.framework_id, task_id) for task_id in plan.tasks)
     c.counters["tasks_launched"] += len(plan.tasks)
     event = agent_pb2.Event(type=agent_pb2.Event.RUN_TASKS)

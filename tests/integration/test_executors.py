@@ -125,8 +125,7 @@ def test_an_offer_names_the_frameworks_executors_there(cluster, framework):
     start(framework, echo())
     assert [e.value for e in framework.offer().executor_ids] == ["echo"]
     with Framework(cluster.address) as other:
-        for offer in framework.live_offers():
-            framework.driver.decline_offers(offer)
+        framework.give_back()
         framework.end()
         assert not other.offer().executor_ids
 
@@ -176,9 +175,7 @@ def test_a_killed_executor_takes_its_tasks_with_it_and_its_room_is_free_again(cl
     assert failed.message == "Executor terminated with signal SIGKILL"
     agent_id, executor_id, status = framework.wait_for("executor lost")
     assert (agent_id, executor_id, status) == (cluster.agent_id("a"), "echo", signal.SIGKILL)
-    for offer in framework.live_offers():
-        framework.driver.decline_offers(offer, filters=0)
-    assert what(framework.offer(has="cpus:4")) == whole
+    assert what(framework.gather("cpus:4;mem:4096")) == whole
 
 
 def test_what_a_killed_executor_has_started_dies_with_it(framework, tmp_path):

@@ -134,8 +134,7 @@ def test_what_waits_for_a_resource_gets_it_when_it_is_free(framework, what_is_sc
     framework.driver.kill_task("holder", grace_s=0)
     framework.status("holder", TASK_KILLED)
     # With the rest, since a port alone is not worth an offer.
-    for offer in framework.live_offers():
-        framework.driver.decline_offers(offer, filters=0)
+    framework.give_back()
     filled(framework, what_is_scarce, "waiter")
 
 
@@ -144,8 +143,7 @@ def test_what_waits_for_two_things_gets_them_when_the_second_is_free(cluster, fr
     filled(framework, "ports:[21600-21600]", "port")
     with Framework(cluster.address, "other") as other:
         framework.driver.set_needs_offers(False)
-        for offer in framework.live_offers():
-            framework.driver.decline_offers(offer)
+        framework.give_back()
         other.driver.set_filters(min_free=Resources.of(cpus=2))
         for task_id in ("cpus", "port"):
             framework.driver.kill_task(task_id, grace_s=0)

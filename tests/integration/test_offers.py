@@ -180,8 +180,7 @@ def test_who_needs_no_offers_gets_none_until_he_needs_some(framework, other):
         other.driver.decline_offers(other.offer("a"), filters=0)
     assert len(framework.all("offers")) == before
     other.driver.set_needs_offers(False)
-    for offer in other.live_offers():
-        other.driver.decline_offers(offer)
+    other.give_back()
     framework.driver.set_needs_offers(True)
     framework.offer("a")
 

@@ -57,7 +57,9 @@ class AgentWorld:
 
     def __init__(self, *, registered: bool = True, **settings: Any) -> None:
         self.clock = ManualClock()
-        made = Settings(work_dir="/srv/agent", executor_endpoint="unix:/srv/agent/executors.sock", **settings)
+        made = Settings(
+            work_dir="/srv/agent", executor_endpoint="unix:/srv/agent/executors.sock", **settings
+        )
         info = pb.AgentInfo(hostname="host", resources=Resources.of(cpus=8, mem=1024).to_proto())
         self.core = AgentCore(made, info, CountingIds())
         self.effects: list[Effect] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeAlias
@@ -142,6 +143,26 @@ class Framework(Scheduler):
         found = self.seen.wait(look, f"an offer of {host or 'any host'} with {has!r}")
         self._used.add(found.id.value)
         return found
+
+    def give_back(self) -> None:
+        """Decline all live offers, for no time: what is free comes back in one piece."""
+        for offer in self.live_offers():
+            self._used.add(offer.id.value)
+            self.driver.decline_offers(offer, filters=0)
+
+    def gather(self, has: str) -> Offer:
+        """As `offer`; what is offered in pieces is given back until it comes as one."""
+        wanted = Resources.parse(has)
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            count = len(self.all("offers"))
+            for offer in self.live_offers():
+                if what(offer).contains(wanted):
+                    self._used.add(offer.id.value)
+                    return offer
+            assert time.monotonic() < end, f"no offer with {has}"
+            self.give_back()
+            self.wait_for("offers", count=count + 1)
 
     def statuses(self, task_id: str) -> list[TaskStatus]:
         return [status for status in self.all("update") if status.task_id.value == task_id]

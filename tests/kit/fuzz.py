@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
-from google.protobuf.descriptor import FieldDescriptor as Field
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 M = TypeVar("M", bound=Message)
+# The stubs know two kinds of descriptors, of which no field is always there.
+Field: TypeAlias = Any
 
 WORDS: Final = (
     *("", "x", "true", "exit 3", "cpus", "mem", "ports", "*", "a/b", "..", ".", "-x", "a b"),
@@ -25,10 +27,10 @@ _BYTES: Final = (b"", b"x", b"x" * 16, bytes(range(16)), b"\xff" * 17, b"x" * 50
 _DEPTH: Final = 5
 
 _BOUNDS: Final = {
-    Field.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
-    Field.CPPTYPE_UINT32: (0, 2**32 - 1),
-    Field.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
-    Field.CPPTYPE_UINT64: (0, 2**64 - 1),
+    FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
+    FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
+    FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
+    FieldDescriptor.CPPTYPE_UINT64: (0, 2**64 - 1),
 }
 
 
@@ -54,14 +56,14 @@ class Fuzz:
         while True:
             inner = [
                 part
-                for field, value in message.ListFields()
+                for field, value in _present(message)
                 if field.message_type is not None and not _is_map(field)
                 for part in (value if field.is_repeated else [value])
             ]
             if not inner or dice.random() < 0.25:
                 break
             message = dice.choice(inner)
-        fields = message.DESCRIPTOR.fields
+        fields: list[Field] = list(message.DESCRIPTOR.fields)
         if not fields:
             return
         field = dice.choice(fields)
@@ -113,20 +115,25 @@ class Fuzz:
 
     def _scalar(self, field: Field) -> Any:
         dice, kind = self._dice, field.cpp_type
-        if kind == Field.CPPTYPE_ENUM:
+        if kind == FieldDescriptor.CPPTYPE_ENUM:
             known = [value.number for value in field.enum_type.values]
             return dice.choice([*known, 4711])
         if kind in _BOUNDS:
             low, high = _BOUNDS[kind]
             return dice.choice([number for number in _INTS if low <= number <= high])
-        if kind in (Field.CPPTYPE_DOUBLE, Field.CPPTYPE_FLOAT):
+        if kind in (FieldDescriptor.CPPTYPE_DOUBLE, FieldDescriptor.CPPTYPE_FLOAT):
             return dice.choice(_FLOATS)
-        if kind == Field.CPPTYPE_BOOL:
+        if kind == FieldDescriptor.CPPTYPE_BOOL:
             return dice.random() < 0.5
-        if field.type == Field.TYPE_BYTES:
+        if field.type == FieldDescriptor.TYPE_BYTES:
             return dice.choice(_BYTES)
         return dice.choice(self._ids if self._ids and dice.random() < 0.5 else WORDS)
 
 
+def _present(message: Message) -> list[tuple[Field, Any]]:
+    return list(message.ListFields())
+
+
 def _is_map(field: Field) -> bool:
-    return field.message_type is not None and field.message_type.GetOptions().map_entry
+    kind = field.message_type
+    return kind is not None and bool(kind.GetOptions().map_entry)

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import pytest
 
+from mesos_py import resources
 from mesos_py.errors import InsufficientResources, InvalidResources
 from mesos_py.resources import (
     EMPTY,
@@ -216,6 +217,15 @@ def test_new_names_are_added_beside_the_old():
     assert both.scalar("disk") == 0.0
 
 
+def test_a_sum_of_many_is_the_sum_of_each():
+    parts = ["cpus:1", "cpus:0.5;ports:[1-2]", "mem:3", "ports:[3-4];racks:{a}", "racks:{b}"]
+    whole = total(Resources.parse(part) for part in parts)
+    assert whole == Resources.parse("cpus:1.5;mem:3;ports:[1-4];racks:{a,b}")
+    assert total([]) is EMPTY
+    with pytest.raises(InvalidResources, match="overlaps"):
+        total([Resources.parse("ports:[1-2]"), Resources.parse("ports:[2-3]")])
+
+
 def test_adding_and_taking_nothing_is_free():
     have = Resources.of(cpus=1)
     assert have + EMPTY is have
@@ -367,6 +377,23 @@ def test_the_wire_form_comes_back_as_it_was_and_is_made_once():
     resources = Resources.parse("cpus:0.1;mem:64;ports:[1-5, 8-9];racks:{b,a}")
     assert Resources.from_proto("resources", resources.to_proto()) == resources
     assert resources.to_proto() is resources.to_proto()
+
+
+def test_the_same_wire_form_is_read_once():
+    first = of_wire(scalar("cpus", 0.1), scalar("mem", 32))
+    assert of_wire(scalar("cpus", 0.1), scalar("mem", 32)) is first
+    for number in range(1, 3000):
+        of_wire(scalar("cpus", number))
+    assert len(resources._seen) <= resources._SEEN_MAX
+    again = of_wire(scalar("cpus", 0.1), scalar("mem", 32))
+    assert again == first
+
+
+def test_what_is_wrong_is_refused_as_often_as_it_comes():
+    for field in ("one", "other"):
+        with pytest.raises(InvalidResources) as caught:
+            Resources.from_proto(field, [scalar("cpus", -1)])
+        assert caught.value.field == f"{field}.cpus"
 
 
 def test_items_of_one_name_are_added_up():

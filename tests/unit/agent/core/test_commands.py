@@ -289,6 +289,9 @@ def test_a_removed_framework_is_told_nothing_but_the_master_learns_when_its_task
     world.ended("done", 0)
     before = len(world.updates("t"))
     world.shut_down_framework()
+    # It had ended, but only its first update was on its way.
+    assert world.states("done") == ["STARTING", "FINISHED"]
+    assert not world.last("done").HasField("uuid")
     assert signals(world) == ["TERM"]
     assert list(world.core.state.updates) == []
     world.acknowledge("done")
@@ -299,6 +302,20 @@ def test_a_removed_framework_is_told_nothing_but_the_master_learns_when_its_task
     assert settled.latest_state == pb.TASK_KILLED
     assert not world.core.state.tasks
     assert not world.core.state.frameworks
+
+
+def test_an_end_that_still_waits_behind_the_head_is_told_when_the_framework_goes():
+    """Else the master would keep the room of the task for nobody."""
+    world = AgentWorld()
+    world.run(command("t"))
+    world.started("t")
+    world.ended("t", 0)
+    assert world.states("t") == ["STARTING"]  # not acknowledged, so the others wait
+    world.shut_down_framework()
+    settled = world.updates("t")[-1]
+    assert settled.latest_state == pb.TASK_FINISHED
+    assert not settled.status.HasField("uuid")
+    assert not world.core.state.tasks
 
 
 def test_the_agents_stop_kills_all_tasks_and_then_says_so():

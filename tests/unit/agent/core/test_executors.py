@@ -154,6 +154,17 @@ def test_the_time_that_an_executor_gave_is_kept():
     assert world.last("a").timestamp == 12.5
 
 
+def test_an_executor_may_connect_before_it_is_heard_that_it_has_started():
+    world = AgentWorld()
+    world.run(for_executor("a"))
+    assert world.subscribe("ex") is None
+    world.report("ex", status("a", pb.TASK_RUNNING))
+    assert not world.last("a").container_status.HasField("executor_pid")
+    world.started("ex", pid=42)
+    world.advance(1000)
+    assert not world.kills()
+
+
 def test_kills_are_passed_on_with_their_grace():
     world = subscribed("a")
     world.kill("a", grace_s=9)

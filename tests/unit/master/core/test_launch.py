@@ -93,6 +93,15 @@ def test_several_launches_in_one_call_draw_on_the_same_offers(scene):
     assert scene.ordered() == ["t0", "t1"]
 
 
+def test_a_kill_that_was_meant_for_an_older_task_of_the_id_is_forgotten():
+    scene = LaunchScene(id=pb.FrameworkID(value="old-1"), failover_timeout=1e6)
+    scene.framework.kill("t1")
+    scene.framework.kill("t2")
+    scene.launch(scene.task("t1"))
+    record = scene.world.cluster.frameworks["old-1"]
+    assert list(record.early_kills) == ["t2"]
+
+
 def test_labels_and_the_like_are_kept_to_be_shown(scene):
     task = scene.task()
     task.labels.labels.add(key="a", value="b")

@@ -150,6 +150,18 @@ def test_recovered_executors_are_charged_to_their_tasks_role_or_their_frameworks
     world.check()
 
 
+def test_a_task_that_was_to_be_killed_before_it_was_known_is_killed():
+    world, agent, info = recovered(failover_timeout=1e6)
+    framework = FakeFramework(world, info)
+    framework.subscribe()
+    framework.kill("t1")
+    events = agent.register(
+        tasks=[agent.task("t1", "old-0001", pb.TASK_RUNNING)], frameworks=[info]
+    )
+    assert kinds(events) == ["REGISTERED", "KILL_TASK"]
+    assert world.cluster.frameworks["old-0001"].early_kills == {}
+
+
 def test_a_framework_info_that_makes_no_sense_does_not_spoil_the_rest():
     world, agent, info = recovered(roles=["web"])
     running = agent.task("t1", "old-0001", pb.TASK_RUNNING)

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from master.core import tasks
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.states import TERMINAL
 from mesos_py.v1 import agent_pb2
@@ -215,6 +216,13 @@ def test_an_update_for_a_framework_that_nobody_knows_is_dropped(scene):
     assert scene.drops() == ["update-unknown-framework"]
 
 
+def test_an_agent_that_waits_for_a_framework_that_nobody_knows_is_told_of_its_end(scene):
+    scene.agent.report("t9", pb.TASK_FINISHED, "nobody")
+    assert scene.agent.orders() == ["SHUTDOWN_FRAMEWORK"]
+    scene.agent.report("t9", pb.TASK_FINISHED, "nobody", uuid=b"")
+    assert scene.agent.orders() == []
+
+
 def test_an_update_from_another_agent_than_the_tasks_does_not_count(scene):
     stranger = scene.world.agent()
     scene.framework.take()
@@ -349,6 +357,48 @@ def test_a_kill_without_a_policy_orders_none(scene):
     scene.framework.kill("t1")
     (order,) = kills(scene.agent)
     assert not order.HasField("kill_policy")
+
+
+def from_before(world, **info):
+    """A framework that had its id from a master before this one."""
+    before = {"id": pb.FrameworkID(value="old-1"), "failover_timeout": 1e6}
+    return world.framework(**{**before, **info})
+
+
+def test_a_kill_before_the_tasks_agent_has_found_its_way_here_is_remembered():
+    world = World()
+    framework = from_before(world)
+    framework.kill("t1", grace_s=3)
+    framework.kill("t2")
+    assert framework.take() == []
+    agent = world.agent()
+    tasks = [agent.task(name, framework, pb.TASK_RUNNING) for name in ("t1", "t2", "t3")]
+    events = agent.register(tasks=tasks, frameworks=[framework.info])
+    killed = {e.kill_task.task_id.value: e.kill_task for e in events if e.HasField("kill_task")}
+    assert set(killed) == {"t1", "t2"}
+    assert killed["t1"].kill_policy.grace_period.nanoseconds == 3_000_000_000
+    assert not killed["t2"].HasField("kill_policy")
+
+
+def test_a_remembered_kill_is_not_for_a_new_task_with_the_id():
+    world = World()
+    framework = from_before(world)
+    framework.kill("t1")
+    framework.kill("t9")
+    agent = world.agent()
+    framework.start("t1")
+    running = agent.task("t1", framework, pb.TASK_RUNNING)
+    events = agent.register(tasks=[running], frameworks=[framework.info])
+    assert not any(event.HasField("kill_task") for event in events)
+
+
+def test_only_so_many_kills_are_remembered(monkeypatch):
+    monkeypatch.setattr(tasks, "MAX_EARLY_KILLS", 2)
+    world = World()
+    framework = from_before(world)
+    for number in range(3):
+        framework.kill(f"t{number}")
+    assert list(world.cluster.frameworks["old-1"].early_kills) == ["t0", "t1"]
 
 
 def test_a_kill_with_the_right_agent_is_carried_out(scene):

@@ -1,0 +1,58 @@
+"""Fair turns: what arrives is dealt with a little at a time.
+
+A loop that first deals with all that has arrived, from hundreds of busy peers, comes
+round a few times per second: timers are late, and new streams, of which gRPC accepts one
+every other round, wait for minutes.  Here a round has a budget; what does not fit into it
+waits, in order, for the next ones, and its peer is read no further meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+BUDGET_S: Final = 0.005
+
+
+class Turns:
+    """Of one event loop."""
+
+    def __init__(self, budget_s: float = BUDGET_S) -> None:
+        self._budget_s = budget_s
+        self._loop = asyncio.get_running_loop()
+        # When this round's budget ends, in the loop's time; None: nothing done yet.
+        self._until_s: float | None = None
+        self._waiting: deque[tuple[Callable[[], bool], asyncio.Future[bool]]] = deque()
+
+    def free(self) -> bool:
+        """Whether a step may be taken at once."""
+        if self._waiting:
+            return False
+        if self._until_s is None:
+            self._until_s = self._loop.time() + self._budget_s
+            self._loop.call_soon(self._round)
+            return True
+        return self._loop.time() < self._until_s
+
+    async def take(self, step: Callable[[], bool]) -> bool:
+        """Wait for a turn, take the step, return what it does."""
+        done: asyncio.Future[bool] = self._loop.create_future()
+        self._waiting.append((step, done))
+        return await done
+
+    def _round(self) -> None:
+        if not self._waiting:
+            self._until_s = None
+            return
+        self._until_s = self._loop.time() + self._budget_s
+        self._loop.call_soon(self._round)
+        while self._waiting:
+            step, done = self._waiting.popleft()
+            # The stream may have ended while it waited: what it had sent counts.
+            result = step()
+            if not done.done():
+                done.set_result(result)
+            if self._loop.time() >= self._until_s:
+                return
