@@ -35,6 +35,8 @@ MAX_PATH: Final = 4096
 LOOK_AGAIN_S: Final = 1.0
 # So soon while the sandbox is not there yet, and inotify has nothing to hold on to.
 NOT_YET_S: Final = 0.1
+# A task that a follower asks for may be on its way still: another link brings it.
+ON_ITS_WAY_S: Final = 2.0
 
 Context = grpc.aio.ServicerContext[agent_pb2.ReadLogRequest, agent_pb2.LogChunk]
 
@@ -128,14 +130,18 @@ class FileService(AgentFilesServicer):
             os.close(fd)
 
     async def _opened_in_time(self, key: TaskKey, parts: list[str], changed: asyncio.Event) -> int:
-        """Open the file, once it is there if the task still runs."""
+        """Open the file, once it is there if the task still runs or may yet arrive."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + ON_ITS_WAY_S
         while True:
             changed.clear()
             place = self._find(key)
             try:
                 return await asyncio.to_thread(self._open, key, place, parts)
             except NotFound:
-                if place is None or place.ended:
+                if place is None and loop.time() < until_s:
+                    pass
+                elif place is None or place.ended:
                     raise
             await _changed(changed, NOT_YET_S)
 

@@ -94,3 +94,40 @@ class ReturningScene:
 
     def updates(self):
         return [(u.task_id.value, u.state, u.reason) for u in self.framework.updates()]
+
+
+class TaskScene:
+    """A task t1 that was launched on the only agent."""
+
+    def __init__(self, **info):
+        self.world = World()
+        self.agent = self.world.agent()
+        self.framework = self.world.framework(**{"failover_timeout": 1000.0, **info})
+        self.framework.start("t1")
+        self.agent.take()
+        self.framework.take()
+
+    @property
+    def record(self):
+        return self.world.cluster.frameworks[self.framework.id]
+
+    @property
+    def task(self):
+        return self.record.tasks["t1"]
+
+    @property
+    def used(self):
+        return self.world.cluster.ledger.allocated(self.agent.id)
+
+    def report(self, state, task_id="t1", **fields):
+        return self.agent.report(task_id, state, self.framework, **fields)
+
+    def states(self):
+        return [(u.task_id.value, u.state) for u in self.framework.updates()]
+
+    def drops(self):
+        return [reason for reason, _ in self.world.outbox.drops]
+
+    def acknowledged(self):
+        """The uuids that the agent was told are acknowledged."""
+        return [e.acknowledge.uuid for e in self.agent.take(agent_pb2.Event.ACKNOWLEDGE)]

@@ -1,0 +1,91 @@
+"""Fair turns, in a loop whose time moves only when a step takes some."""
+
+import asyncio
+
+import pytest
+
+from master.api.turns import Turns
+
+
+@pytest.fixture
+async def seconds(monkeypatch):
+    """The loop's clock: a list with one number, to be added to."""
+    now = [100.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+    return now
+
+
+@pytest.fixture
+async def turns(seconds):
+    return Turns(budget_s=0.01)
+
+
+def step(seconds, taken, name, takes=0.004, result=True):
+    def run():
+        seconds[0] += takes
+        taken.append(name)
+        return result
+
+    return run
+
+
+async def test_what_fits_into_a_round_is_not_held_up(turns, seconds):
+    assert turns.free()
+    seconds[0] += 0.009
+    assert turns.free()
+    seconds[0] += 0.002
+    assert not turns.free()
+
+
+async def test_each_round_has_a_budget_of_its_own(turns, seconds):
+    for _ in range(3):
+        assert turns.free()
+        seconds[0] += 1.0
+        assert not turns.free()
+        await asyncio.sleep(0)
+
+
+async def test_what_waits_is_taken_in_order_and_only_so_much_per_round(turns, seconds):
+    taken = []
+    assert turns.free()
+    seconds[0] += 1.0
+    waiting = [asyncio.ensure_future(turns.take(step(seconds, taken, n))) for n in range(7)]
+    await asyncio.sleep(0)  # they wait; the next round is to come
+    rounds = []
+    while not all(each.done() for each in waiting):
+        before = len(taken)
+        await asyncio.sleep(0)
+        rounds.append(len(taken) - before)
+    assert taken == list(range(7))
+    # A step that began within the budget is carried out.
+    assert max(rounds) == 3
+    assert all(each.result() for each in waiting)
+
+
+async def test_nobody_overtakes_those_who_wait(turns, seconds):
+    assert turns.free()
+    seconds[0] += 1.0
+    waiting = asyncio.ensure_future(turns.take(step(seconds, [], "a")))
+    await asyncio.sleep(0)
+    assert not turns.free()
+    assert await waiting
+    assert turns.free()
+
+
+async def test_the_one_who_waited_learns_what_became_of_its_step(turns, seconds):
+    assert turns.free()
+    assert not await turns.take(step(seconds, [], "a", result=False))
+
+
+async def test_who_does_not_wait_any_more_takes_no_step(turns, seconds):
+    """A stream that has ended is not to be registered afterwards."""
+    taken = []
+    assert turns.free()
+    seconds[0] += 1.0
+    waiting = [asyncio.ensure_future(turns.take(step(seconds, taken, n))) for n in range(3)]
+    await asyncio.sleep(0)
+    waiting[1].cancel()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert taken == [0, 2]
+    assert turns.free()
