@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from agent.containers import sandbox
 from agent.containers.isolating import Isolating
 from agent.containers.processes import (
+    UNSURE_RETRY_S,
     Processes,
     become_subreaper,
     children,
@@ -97,6 +98,7 @@ class Launcher:
         self._held: list[list[Any]] = []
         # Containers whose warden was lost, now children of this process.
         self._orphans = Processes(shared=True)
+        self._look_again: asyncio.TimerHandle | None = None
         self._losses_s: deque[float] = deque(maxlen=QUICK_RESTARTS)
         self._restart: asyncio.Task[None] | None = None
         self._orphans_gone = asyncio.Event()
@@ -311,7 +313,14 @@ class Launcher:
             self._ended(container_id, Exit(status, unknown if status is None else ""))
         if not len(self._orphans):
             self._orphans_gone.set()
+        elif self._orphans.unsure and self._look_again is None:
+            loop = asyncio.get_running_loop()
+            self._look_again = loop.call_later(UNSURE_RETRY_S, self._reap_orphans_again)
         self._events.containers_told()
+
+    def _reap_orphans_again(self) -> None:
+        self._look_again = None
+        self._reap_orphans()
 
     async def _restart_warden(self) -> None:
         now_s = asyncio.get_running_loop().time()

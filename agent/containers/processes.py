@@ -21,6 +21,10 @@ from typing import Final, NamedTuple
 # By this variable a process is known that has left its container's session.
 MARKER: Final = b"MESOS_CONTAINER_ID="
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_ENDED: Final = b"Z"
+# When to look again at what could not be told, and how often before that is given up.
+UNSURE_RETRY_S: Final = 0.002
+_UNSURE_TRIES: Final = 1000
 
 
 def become_subreaper() -> None:
@@ -65,12 +69,19 @@ class Processes:
         self._owner: dict[int, _Group] = {}
         # Groups whose first process has ended.
         self._leaving: dict[str, _Group] = {}
+        # Children of which it cannot be told yet whose they are: how often it was tried.
+        self._unsure: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._groups)
 
     def __contains__(self, container_id: str) -> bool:
         return container_id in self._groups
+
+    @property
+    def unsure(self) -> bool:
+        """Whether `reap` is to be called again after UNSURE_RETRY_S, without a signal."""
+        return bool(self._unsure)
 
     def add(self, container_id: str, pid: int) -> None:
         """`pid` is a child of ours that leads its session: a container's first process."""
@@ -93,6 +104,8 @@ class Processes:
     def reap(self) -> list[Gone]:
         """Collect what has ended; return the containers that are empty now."""
         self._collect()
+        if not self._leaving:
+            self._unsure.clear()
         # What is found may have ended already, and then no signal will tell of it.
         while self._leaving and self._adopt():
             self._collect()
@@ -101,7 +114,7 @@ class Processes:
             if group.orphans:
                 if not group.spared:
                     self._signal_orphans(group, signal.SIGKILL)
-            else:
+            elif not self._unsure:
                 del self._leaving[group.container_id]
                 del self._groups[group.container_id]
                 ended.append(Gone(group.container_id, group.status))
@@ -155,6 +168,7 @@ class Processes:
     def _adopt(self) -> bool:
         """Find out whose the children are that are no first processes; whether any is new."""
         unknown = [pid for pid in children() if pid not in self._owner]
+        before, self._unsure = self._unsure, {}
         if not unknown:
             return False
         found = False
@@ -164,8 +178,12 @@ class Processes:
                 group = by_session.get(os.getsid(pid))
             except ProcessLookupError:
                 continue
-            if group is None:
-                group = self._groups.get(marked_container(pid))
+            if group is None and (marked := _container_of(pid)) is not None:
+                group = self._groups.get(marked)
+            elif group is None:
+                tries = before.get(pid, 0)
+                if tries < (1 if _shows_nothing(pid) else _UNSURE_TRIES):
+                    self._unsure[pid] = tries + 1
             if group is not None:
                 self._owner[pid] = group
                 group.orphans.add(pid)
@@ -224,25 +242,53 @@ def _children_by_search() -> list[int]:
 
 
 def _parent(pid: str) -> int | None:
-    if not pid.isdigit():
-        return None
-    try:
-        # The name in parentheses may hold anything, parentheses too.
-        return int(_read(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
+    fields = _stat(pid) if pid.isdigit() else []
+    return int(fields[1]) if len(fields) > 1 else None
 
 
 def marked_container(pid: int | str) -> str:
     """The container in whose environment a process was started, "" if none."""
+    return _container_of(pid) or ""
+
+
+def _container_of(pid: int | str) -> str | None:
+    """`marked_container`; None: it cannot be told, or not at this moment.
+
+    A process has no environment once it has begun to end, whether it is a zombie already
+    or is about to leave its children to us, and while it is in the middle of an exec,
+    when the old program is gone and the new one is not in its place yet.
+    """
     try:
-        variables = _read(f"/proc/{pid}/environ").split(b"\0")
+        environment = _read(f"/proc/{pid}/environ")
+    except (ProcessLookupError, FileNotFoundError):
+        return None
     except OSError:
-        return ""
-    for variable in variables:
+        return ""  # of another user: not for us to see
+    if not environment:
+        return None
+    for variable in environment.split(b"\0"):
         if variable.startswith(MARKER):
             return variable.removeprefix(MARKER).decode("utf-8", "replace")
     return ""
+
+
+def _shows_nothing(pid: int | str) -> bool:
+    """Whether a process will never show an environment; one more look is enough then.
+
+    Either it has ended, and what it had left has come to us; or it was given none: where
+    that begins and ends is known, and the same (proc_pid_stat(5)).
+    """
+    fields = _stat(pid)
+    return len(fields) <= 48 or fields[0] == _ENDED or fields[47] == fields[48] != b"0"
+
+
+def _stat(pid: int | str) -> list[bytes]:
+    """The fields of its stat from the third on; none if it is gone."""
+    try:
+        # The name in parentheses may hold anything, parentheses too.
+        return _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
 def _read(path: str) -> bytes:

@@ -22,7 +22,7 @@ from collections import deque
 from typing import Any, Final, cast
 
 from agent.containers import wire
-from agent.containers.processes import Processes, become_subreaper
+from agent.containers.processes import UNSURE_RETRY_S, Processes, become_subreaper
 from agent.containers.spawn import Spawner, StartError, StartRequest
 
 # While there is more to start, answers go out at least this often.
@@ -64,13 +64,15 @@ class Warden:
         self._selector.register(self._link, selectors.EVENT_READ)
         self._selector.register(woken, selectors.EVENT_READ)
         while True:
-            for key, mask in self._selector.select(0 if self._starts else None):
+            for key, mask in self._selector.select(self._pause_s()):
                 if key.fileobj is woken:
                     woken.recv(4096)
                     self._reap()
                 elif mask & selectors.EVENT_READ and not self._receive():
                     self._agent_is_gone()
                     return
+            if self._processes.unsure:
+                self._reap()
             if self._starts:
                 self._start(self._starts.popleft())
             if self._answers and (
@@ -80,6 +82,12 @@ class Warden:
                 self._answers.clear()
             if self._unsent:
                 self._send()
+
+    def _pause_s(self) -> float | None:
+        """How long to wait for something to do; None: until there is."""
+        if self._starts:
+            return 0
+        return UNSURE_RETRY_S if self._processes.unsure else None
 
     def _receive(self) -> bool:
         try:

@@ -31,23 +31,27 @@ class Turns:
         if self._waiting:
             return False
         if self._until_s is None:
-            self._until_s = self._loop.time() + self._budget_s
-            self._loop.call_soon(self._round)
+            self._begin()
             return True
         return self._loop.time() < self._until_s
 
     async def take(self, step: Callable[[], bool]) -> bool:
         """Wait for a turn, take the step, return what it does."""
+        if self._until_s is None:
+            self._begin()
         done: asyncio.Future[bool] = self._loop.create_future()
         self._waiting.append((step, done))
         return await done
+
+    def _begin(self) -> None:
+        self._until_s = self._loop.time() + self._budget_s
+        self._loop.call_soon(self._round)
 
     def _round(self) -> None:
         if not self._waiting:
             self._until_s = None
             return
-        self._until_s = self._loop.time() + self._budget_s
-        self._loop.call_soon(self._round)
+        self._begin()
         while self._waiting:
             step, done = self._waiting.popleft()
             if done.done():
@@ -55,5 +59,5 @@ class Turns:
                 # that came after that would never be taken back.
                 continue
             done.set_result(step())
-            if self._loop.time() >= self._until_s:
+            if self._until_s is None or self._loop.time() >= self._until_s:
                 return

@@ -15,8 +15,12 @@ def check(c: Cluster) -> None:
     _check_holders(c)
     for link, framework_id in c.framework_of_link.items():
         _require(c.frameworks[framework_id].link == link, "framework link", framework_id)
+    counted = sum(framework.connected for framework in c.frameworks.values())
+    _require(counted == len(c.framework_of_link), "connected frameworks", str(counted))
     for link, agent_id in c.agent_of_link.items():
         _require(c.agents[agent_id].link == link, "agent link", agent_id)
+    counted = sum(agent.connected for agent in c.agents.values())
+    _require(counted == len(c.agent_of_link), "connected agents", str(counted))
     for agent in c.agents.values():
         present = c.ledger.has(agent.agent_id)
         _require(present == (agent.unreachable is None), "agent row", agent.agent_id)

@@ -75,6 +75,8 @@ class AgentModel:
         self.name = f"agent{number}"
         self.net = net
         self.faulty = faulty
+        # What it says proves nothing about its tasks.
+        self.doubtful = faulty
         self.info = pb.AgentInfo(
             hostname=f"host{number}",
             ip="127.0.0.1",

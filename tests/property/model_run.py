@@ -113,7 +113,7 @@ class Run:
         if not up:
             item = self.net.deliver_down(stream)
             self.note("%s <- %d: %s", stream.peer.name, stream.number, _shown(item))
-            if isinstance(stream.peer, AgentModel) and stream.peer.faulty:
+            if isinstance(stream.peer, AgentModel) and stream.peer.doubtful:
                 self.liars.add(stream.peer.id)
             return
         now = self.world.clock.now()
@@ -198,6 +198,22 @@ class Run:
             self.agents.append(agent)
             agent.register()
 
+    def _twin(self, rng: random.Random) -> None:
+        """A second agent at the address of one that is away: that one counts as removed,
+        and its tasks as lost for good, until it comes back all the same."""
+        away = [each for each in self.agents if each.stream is None and each.id]
+        if not away or len(self.agents) > MAX_AGENTS:
+            return
+        old = rng.choice(away)
+        self._agents_made += 1
+        twin = AgentModel(self.net, self._agents_made, AMOUNTS[0], faulty=False)
+        twin.info.hostname = old.info.hostname
+        old.doubtful = twin.doubtful = True
+        self.liars.add(old.id)
+        self.note("new %s at the address of %s", twin.name, old.name)
+        self.agents.append(twin)
+        twin.register()
+
     def _agent(self, rng: random.Random) -> AgentModel:
         return rng.choice(self.agents)
 
@@ -277,6 +293,8 @@ class Run:
         if self.options.max_completed_tasks == 0:
             # A master without memory may say an end, and then what came before it.
             scheduler.sure = False
+        if rng.random() < 0.2:
+            scheduler.reuses, scheduler.sure = True, False
         scheduler.forgetful = rng.random() < 0.3
         self.note("new %s faulty=%s aware=%s", info.name, faulty, scheduler.aware)
         self.schedulers.append(scheduler)
@@ -445,6 +463,7 @@ _TABLE: Final[Sequence[tuple[int, bool, Callable[[Run, random.Random], None]]]] 
     (20, False, Run._connect_agent),
     (3, True, Run._crash_agent),
     (1, True, Run._unregister),
+    (2, True, Run._twin),
     (2, True, Run._refuse_task),
     (15, True, Run._agent_lies),
     (5, False, Run._join_scheduler),

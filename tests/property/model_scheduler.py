@@ -119,6 +119,8 @@ class SchedulerModel:
         self.tasks: dict[str, Launched] = {}
         self.acknowledged: set[bytes] = set()
         self.to_acknowledge: list[pb.TaskStatus] = []
+        # It takes ids of tasks that have ended for new ones.
+        self.reuses = False
         # The process loses acknowledgements that it meant to send.
         self.forgetful = False
         self.gone_offers: list[str] = []
@@ -296,8 +298,9 @@ class SchedulerModel:
             wanted = wanted + Resources.of(cpus=50)
         if left.contains(wanted):
             left = left - wanted
-        if self.faulty and self.tasks and rng.random() < 0.3:
-            task_id = rng.choice(list(self.tasks))
+        used = [each.task_id for each in self.tasks.values() if self.faulty or each.final]
+        if used and (self.faulty or self.reuses) and rng.random() < 0.6:
+            task_id = rng.choice(used)
         else:
             self._serial += 1
             task_id = f"t{self._serial}"

@@ -81,6 +81,14 @@ def link_of_another_agent(scene):
     scene.cluster.agent_of_link[99] = scene.agent.id
 
 
+def framework_whose_link_is_anothers(scene):
+    del scene.cluster.framework_of_link[scene.framework.link]
+
+
+def agent_whose_link_is_anothers(scene):
+    del scene.cluster.agent_of_link[scene.agent.link]
+
+
 def row_of_an_unreachable_agent(scene):
     scene.cluster.ledger.put_agent(scene.away.id, Resources.of(cpus=1), {})
 
@@ -154,6 +162,8 @@ DAMAGES = [
     offer_of_somebody_away,
     link_of_another_framework,
     link_of_another_agent,
+    framework_whose_link_is_anothers,
+    agent_whose_link_is_anothers,
     row_of_an_unreachable_agent,
     task_without_agent,
     ended_task_that_is_charged,

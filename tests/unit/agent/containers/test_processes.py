@@ -1,0 +1,65 @@
+"""Whose a process is: what can be told of it, and when it is too early to tell."""
+
+import os
+import subprocess
+
+import pytest
+
+from agent.containers import processes
+
+SLEEP = ["/bin/sleep", "600"]
+
+
+@pytest.fixture
+def start():
+    started = []
+
+    def start(argv: list[str], env: dict[str, str]) -> subprocess.Popen[bytes]:
+        started.append(subprocess.Popen(argv, env=env, start_new_session=True))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def ended(process: subprocess.Popen[bytes]) -> int:
+    """Wait for its end, and leave it to be reaped."""
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    return process.pid
+
+
+def test_a_process_is_known_by_the_container_in_its_environment(start):
+    process = start(SLEEP, {"A": "x", "MESOS_CONTAINER_ID": "c-1", "B": "y"})
+    assert processes.marked_container(process.pid) == "c-1"
+
+
+def test_a_process_of_nobody_belongs_to_no_container(start):
+    assert processes.marked_container(start(SLEEP, {"A": "x"}).pid) == ""
+
+
+def test_of_a_process_that_has_ended_it_cannot_be_told_and_never_will(start):
+    pid = ended(start(["/bin/true"], {"MESOS_CONTAINER_ID": "c-1"}))
+    assert processes._container_of(pid) is None
+    assert processes._shows_nothing(pid)
+
+
+def test_of_a_process_without_environment_it_cannot_be_told_and_never_will(start):
+    pid = start(SLEEP, {}).pid
+    assert processes._container_of(pid) is None
+    assert processes._shows_nothing(pid)
+
+
+def test_a_container_is_not_empty_while_it_is_not_clear_whose_a_child_is(start):
+    """The child may be about to leave its own children to us: one more look is due."""
+    first = start(["/bin/true"], {"MESOS_CONTAINER_ID": "c-1"})
+    stranger = start(["/bin/true"], {"A": "x"})
+    mine = processes.Processes(shared=True)
+    mine.add("c-1", first.pid)
+    ended(first)
+    ended(stranger)
+    assert mine.reap() == []
+    assert mine.unsure
+    assert [gone.container_id for gone in mine.reap()] == ["c-1"]
+    first.returncode = 0  # it was reaped past Popen
