@@ -51,7 +51,7 @@ test: setup-for-tests lint types ## lint, types and all tests: unit, property, i
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) tests
 
 test-fast: lint types ## lint, types, unit and property tests (short): under a minute
-	@HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest $(PYTEST_ARGS) $(FAST_TESTS)
+	@HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest -n auto $(PYTEST_ARGS) $(FAST_TESTS)
 
 bench: setup ## measure, print tables, save plots and JSON; NAME=launch for one of them
 	@$(BIN)/python -m bench $(NAME)

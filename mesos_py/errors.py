@@ -53,7 +53,7 @@ def _rebuild(cls: type[MesosPyError], message: str, fields: dict[str, object]) -
     return error
 
 
-def shown(value: object, limit: int = 80) -> str:
+def shown(value: object, limit: int = 200) -> str:
     """`value` as it may stand in an error text: quoted, on one line, shortened."""
     return shortened(repr(value) if isinstance(value, (str, bytes)) else value, limit)
 

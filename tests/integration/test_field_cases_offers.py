@@ -23,7 +23,7 @@ SIZE = "cpus:2;mem:1024;disk:0;ports:[21600-21601]"
 @pytest.fixture(scope="module")
 def running(tmp_path_factory) -> Iterator[Cluster]:
     with Cluster(tmp_path_factory.mktemp("cases"), offer_timeout="0s") as cluster:
-        cluster.start_agent("a", SIZE)
+        cluster.start_agent("a", SIZE, executor_shutdown_grace_period="200ms")
         cluster.operator.version()
         yield cluster
 

@@ -267,7 +267,7 @@ def test_questions_for_logs(cluster, dice):
         valid.framework_id.value, valid.task_id.value = framework.id, task_id
         agent = f"127.0.0.1:{cluster.agents[0].port}"
         with asking(cluster.address) as to_master, asking(agent) as to_agent:
-            for _ in range(10):
+            for _ in range(4):
                 request = fuzz.altered(valid)
                 for stub in (OperatorServiceStub(to_master), AgentFilesStub(to_agent)):
                     assert_foreseen(lambda s=stub, r=request: list(s.ReadLog(r, timeout=60)))

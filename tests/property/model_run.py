@@ -293,7 +293,7 @@ class Run:
         if self.options.max_completed_tasks == 0:
             # A master without memory may say an end, and then what came before it.
             scheduler.sure = False
-        if rng.random() < 0.2:
+        if rng.random() < 0.25:
             scheduler.reuses, scheduler.sure = True, False
         scheduler.forgetful = rng.random() < 0.3
         self.note("new %s faulty=%s aware=%s", info.name, faulty, scheduler.aware)
@@ -463,7 +463,7 @@ _TABLE: Final[Sequence[tuple[int, bool, Callable[[Run, random.Random], None]]]] 
     (20, False, Run._connect_agent),
     (3, True, Run._crash_agent),
     (1, True, Run._unregister),
-    (2, True, Run._twin),
+    (6, True, Run._twin),
     (2, True, Run._refuse_task),
     (15, True, Run._agent_lies),
     (5, False, Run._join_scheduler),
@@ -492,18 +492,22 @@ def _weights(faults: int) -> list[int]:
 
 _WEIGHTS: Final = [_weights(faults) for faults in (1, 5, 10, 10, 20)]
 
-# What histories must meet, lest they prove nothing.
+# What some twenty histories must meet, and what a hundred, lest they prove nothing.
 MEANT: Final = (
     *("agents_registered", "agents_reregistered", "agents_removed", "agents_unreachable"),
     *("frameworks_subscribed", "frameworks_removed", "tasks_launched", "tasks_invalid"),
     *("offers_accepted", "offers_declined", "offers_expired", "offers_rescinded"),
     *(f"seen {state}" for state in ("STARTING", "RUNNING", "FINISHED", "FAILED", "KILLED")),
-    *(f"seen {state}" for state in ("STAGING", "UNREACHABLE", "LOST", "GONE", "UNKNOWN")),
-    *(f"seen {state}" for state in ("DROPPED", "ERROR")),
-    *(f"dropped/update-{what}" for what in ("after-the-end", "framework-away", "other-agent")),
-    *(f"dropped/update-{what}" for what in ("unknown-framework", "without-uuid")),
-    *("dropped/acknowledge-agent-away", "dropped/agent-silent", "dropped/late-wake-up"),
-    *("dropped/call-accept", "dropped/call-before-subscribe", "dropped/subscription-refused"),
+    *(f"seen {state}" for state in ("STAGING", "LOST", "DROPPED", "ERROR")),
+    *(f"dropped/{what}" for what in ("call-accept", "call-decline", "subscription-refused")),
+    *(f"dropped/{what}" for what in ("acknowledge-agent-away", "agent-silent")),
+)
+RARE: Final = (
+    *(f"seen {state}" for state in ("UNREACHABLE", "GONE", "UNKNOWN")),
+    *(f"dropped/update-{what}" for what in ("after-the-end", "framework-away", "without-uuid")),
+    *(f"dropped/update-{what}" for what in ("unknown-framework", "impossible-state")),
+    *(f"dropped/agent-{what}" for what in ("refused", "registered-twice", "call-unknown")),
+    *(f"dropped/{what}" for what in ("late-wake-up", "call-before-subscribe")),
 )
 
 

@@ -299,6 +299,9 @@ class SchedulerModel:
         if left.contains(wanted):
             left = left - wanted
         used = [each.task_id for each in self.tasks.values() if self.faulty or each.final]
+        if self.reuses:
+            # Best of all of those that may be running yet.
+            used = [each for each in used if self.tasks[each].state == TASK_LOST] or used
         if used and (self.faulty or self.reuses) and rng.random() < 0.6:
             task_id = rng.choice(used)
         else:
@@ -448,7 +451,8 @@ def _ids(ids: list[str]) -> list[pb.OfferID]:
 
 
 def refusal(rng: random.Random) -> float | None:
-    return rng.choice((None, 0.0, 0.0, 1.0, 5.0, 20.0, 60.0, -1.0, float("nan")))
+    # Mostly short: little time passes between most steps.
+    return rng.choice((None, *[0.0] * 8, 0.02, 0.02, 0.5, 0.5, 3.0, 60.0, -1.0, float("nan")))
 
 
 def executor_info(executor_id: str) -> pb.ExecutorInfo:

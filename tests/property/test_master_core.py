@@ -41,6 +41,16 @@ def _played(seed: int, steps: int) -> model_run.Run:
         raise AssertionError(f"{error}\n{again}\n{story}") from error
 
 
+# What the histories of this run met; "histories" counts them.
+_met: Counter[str] = Counter()
+
+
+def _note(run: model_run.Run) -> None:
+    _met.update(run.cluster.counters)
+    _met.update(f"seen {state}" for each in run.all_schedulers for state in each.seen)
+    _met["histories"] += 1
+
+
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_whatever_happens_the_account_is_right_and_everything_finds_its_end(part):
     if _ONE:
@@ -48,17 +58,14 @@ def test_whatever_happens_the_account_is_right_and_everything_finds_its_end(part
         _played(int(seed), int(steps or _STEPS))
         return
     for number in range(part, _HISTORIES, _PARTS):
-        _played(_FIRST + number, _STEPS)
+        _note(_played(_FIRST + number, _STEPS))
 
 
-def test_histories_meet_what_they_are_meant_to_meet():
-    counters: Counter[str] = Counter()
-    for seed in range(8):
-        run = _played(seed, _STEPS)
-        counters.update(run.cluster.counters)
-        counters.update({f"seen {state}": 1 for each in run.all_schedulers for state in each.seen})
-    missing = [what for what in model_run.MEANT if not counters[what]]
-    assert not missing
+def test_the_histories_have_met_what_they_are_meant_to_meet():
+    if _met["histories"] < _HISTORIES:
+        pytest.skip("not all histories were played")
+    meant = model_run.MEANT + (model_run.RARE if _HISTORIES >= 100 else ())
+    assert [what for what in meant if not _met[what]] == []
 
 
 def _digest(seed: int) -> str:

@@ -73,7 +73,7 @@ def test_no_leader_is_said_to_be_not_known():
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [("a\nb", r"'a\nb'"), (b"\0", r"b'\x00'"), (5, "5"), ("x" * 200, "'" + "x" * 78 + "…")],
+    [("a\nb", r"'a\nb'"), (b"\0", r"b'\x00'"), (5, "5"), ("x" * 300, "'" + "x" * 198 + "…")],
 )
 def test_shown_quotes_and_shortens(value, text):
     assert shown(value) == text
