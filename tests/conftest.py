@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import shutil
+import signal
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -14,6 +15,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 CI = os.environ.get("CI") == "true"
+
+# Tests send SIGINT to what they start.  A shell that runs us in the background has us
+# ignore it, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 # --- hypothesis ---------------------------------------------------------------------------------
 # HYPOTHESIS_PROFILE chooses: fast (make test-fast), dev (random, the default), ci (the same

@@ -18,13 +18,10 @@ from typing import Final, NoReturn, TypedDict
 
 from agent.containers import sandbox
 
-# What we ignore ourselves, and Python does: a program starts with the defaults.
-_TO_DEFAULT: Final = (
-    signal.SIGPIPE,
-    signal.SIGXFSZ,
-    signal.SIGTERM,
-    signal.SIGINT,
-    signal.SIGHUP,
+# All of them: what whoever started the agent ignores (a shell does so with INT and QUIT
+# of what it runs in the background), what we ignore ourselves, and what Python does.
+_TO_DEFAULT: Final = tuple(
+    sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 )
 
 

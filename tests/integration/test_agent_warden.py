@@ -157,6 +157,23 @@ def test_a_process_starts_with_default_signals_and_no_open_files_of_the_wardens(
 
 
 @ways
+def test_a_task_heeds_signals_that_whoever_started_the_agent_ignores(tmp_path, way):
+    # As of a daemon that a shell starts in the background.
+    ignored = {
+        each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGQUIT, signal.SIGUSR1)
+    }
+    try:
+        made = Warden(tmp_path)
+    finally:
+        for each, before in ignored.items():
+            signal.signal(each, before)
+    made.run("t", *sh("kill -QUIT $$; exit 7"), **way)
+    _, status = made.run("u", *sh("kill -USR1 $$; exit 7"), **way)
+    made.close()
+    assert os.WTERMSIG(status) == signal.SIGUSR1
+
+
+@ways
 @pytest.mark.parametrize(
     ("script", "code", "number"),
     [

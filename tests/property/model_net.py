@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from mesos_py.v1 import agent_pb2, scheduler_pb2
 from tests.kit.core import RecordingOutbox
 
 
@@ -162,3 +163,10 @@ class Net(RecordingOutbox):
     def _tidy(self, stream: Stream) -> None:
         if stream.up_ended and stream.down_ended and not stream.up and not stream.down:
             self.streams.pop(stream.number, None)
+
+
+def may_vanish(stream: Stream, item: Any) -> bool:
+    """Updates and acknowledgements are said again until they have been heard."""
+    if stream.of_agent:
+        return bool(item.type == agent_pb2.Call.UPDATE and item.update.status.uuid)
+    return bool(item.type == scheduler_pb2.Call.ACKNOWLEDGE)

@@ -1,8 +1,7 @@
-"""One random history of a master, its agents and its frameworks, and what must hold in it.
+"""A master with its agents, frameworks, operator and network, and all that can happen.
 
-A history is a list of numbers: each is the seed of one step, and what the step does
-depends on that number and the state of the world alone.  So a history can be
-repeated, and made shorter by leaving steps out (`shortened`).
+What a step does depends on the number it is given and the state of the world alone
+(see model_history.py).  After each step everything is proved anew.
 """
 
 from __future__ import annotations
@@ -13,15 +12,16 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from google.protobuf.message import Message
+
 from master.allocator.drf import DrfAllocator
 from master.core.cluster import Options
 from mesos_py.errors import MesosPyError
-from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import World
 from tests.property.model_agent import AgentModel
-from tests.property.model_net import END, Net, Stream
+from tests.property.model_net import END, End, Net, Stream, may_vanish
 from tests.property.model_offers import OfferRules
 from tests.property.model_scheduler import Broken, Capability, Held, SchedulerModel
 from tests.property.model_truth import check_end, check_rest, check_truth
@@ -62,6 +62,8 @@ class Run:
         self.liars: set[str] = set()
         self.rng = rng
         self.steps = 0
+        # Whether the core was called since the last proof.
+        self._called = True
         self.digest = hashlib.sha256()
         self.record = False
         self.trace: list[str] | None = None
@@ -82,21 +84,23 @@ class Run:
         self.check()
 
     def check(self) -> None:
-        self.world.check()
+        if self._called:
+            self._called = False
+            self.world.check()
+            self.rules.check(self.world.clock.now())
         check_truth(self)
-        self.rules.check(self.world.clock.now())
 
     def note(self, text: str, *args: object) -> None:
         if self.trace is not None:
             moment = self.world.clock.monotonic_s - 1000
-            self.trace.append(f"{self.steps:5} {moment:9.3f} {text % args}")
+            text %= tuple(_shown(arg) if isinstance(arg, (Message, End)) else arg for arg in args)
+            self.trace.append(f"{self.steps:5} {moment:9.3f} {text}")
 
     def _sent(self, link: int, event: Any) -> None:
         if self.record:
             self.digest.update(b"%d:" % link)
             self.digest.update(event.SerializeToString(deterministic=True))
-        if self.trace is not None:
-            self.note("        master -> %d: %s", link, _shown(event))
+        self.note("        master -> %d: %s", link, event)
         if isinstance(event, sched.Event) and event.type == sched.Event.OFFERS:
             self.rules.sent(link, event.offers.offers, self.world.clock.now())
 
@@ -112,13 +116,14 @@ class Run:
     def deliver(self, stream: Stream, up: bool) -> None:
         if not up:
             item = self.net.deliver_down(stream)
-            self.note("%s <- %d: %s", stream.peer.name, stream.number, _shown(item))
+            self.note("%s <- %d: %s", stream.peer.name, stream.number, item)
             if isinstance(stream.peer, AgentModel) and stream.peer.doubtful:
                 self.liars.add(stream.peer.id)
             return
         now = self.world.clock.now()
         item = self.net.take_up(stream)
-        self.note("%s -> %d: %s", stream.peer.name, stream.number, _shown(item))
+        self._called = True
+        self.note("%s -> %d: %s", stream.peer.name, stream.number, item)
         if stream.of_agent:
             if item is END:
                 self.core.agent_disconnected(stream.number, now)
@@ -151,9 +156,9 @@ class Run:
         stream, up = rng.choice(waiting)
         queue = stream.up if up else stream.down
         item = queue[0]
-        if item is not END and up and _may_vanish(stream, item):
+        if item is not END and up and may_vanish(stream, item):
             queue.popleft()
-            self.note("lost: %s -> %d: %s", stream.peer.name, stream.number, _shown(item))
+            self.note("lost: %s -> %d: %s", stream.peer.name, stream.number, item)
 
     def _break(self, rng: random.Random) -> None:
         streams = list(self.net.streams.values())
@@ -180,11 +185,13 @@ class Run:
     def _stall(self, rng: random.Random) -> None:
         """The master's process does not run for a while."""
         self.note("stall")
+        self._called = True
         self.world.clock.advance(rng.choice((2.0, 40.0, 400.0)))
         self.core.tick(self.world.clock.now())
 
     def advance(self, seconds: float) -> None:
         self.note("advance %g", seconds)
+        self._called = True
         self.world.advance(seconds)
 
     # ---- Agents --------------------------------------------------------------------
@@ -358,6 +365,7 @@ class Run:
             scheduler.teardown()
             return
         self.note("operator tears %s down", scheduler.name)
+        self._called = True
         try:
             self.core.teardown(scheduler.id, self.world.clock.now())
         except MesosPyError:
@@ -367,6 +375,7 @@ class Run:
 
     def _operate(self, rng: random.Random) -> None:
         now = self.world.clock.now()
+        self._called = True
         if rng.random() < 0.5:
             self.core.set_weight(rng.choice(ROLES), rng.choice((0.5, 1.0, 3.0)), now)
             return
@@ -436,14 +445,8 @@ class Run:
         self.deliver_all()
 
 
-def _may_vanish(stream: Stream, item: Any) -> bool:
-    if stream.of_agent:
-        return bool(item.type == agent_pb2.Call.UPDATE and item.update.status.uuid)
-    return bool(item.type == sched.Call.ACKNOWLEDGE)
-
-
-def _shown(item: Any) -> str:
-    return " ".join(str(item).split()) if item is not END else "END"
+def _shown(item: Message | End) -> str:
+    return " ".join(str(item).split())
 
 
 # How often each happens, and whether it is a fault: of those some runs have more.
@@ -491,76 +494,3 @@ def _weights(faults: int) -> list[int]:
 
 
 _WEIGHTS: Final = [_weights(faults) for faults in (1, 5, 10, 10, 20)]
-
-# What some twenty histories must meet, and what a hundred, lest they prove nothing.
-MEANT: Final = (
-    *("agents_registered", "agents_reregistered", "agents_removed", "agents_unreachable"),
-    *("frameworks_subscribed", "frameworks_removed", "tasks_launched", "tasks_invalid"),
-    *("offers_accepted", "offers_declined", "offers_expired", "offers_rescinded"),
-    *(f"seen {state}" for state in ("STARTING", "RUNNING", "FINISHED", "FAILED", "KILLED")),
-    *(f"seen {state}" for state in ("STAGING", "LOST", "DROPPED", "ERROR")),
-    *(f"dropped/{what}" for what in ("call-accept", "call-decline", "subscription-refused")),
-    *(f"dropped/{what}" for what in ("acknowledge-agent-away", "agent-silent")),
-)
-RARE: Final = (
-    *(f"seen {state}" for state in ("UNREACHABLE", "GONE", "UNKNOWN")),
-    *(f"dropped/update-{what}" for what in ("after-the-end", "framework-away", "without-uuid")),
-    *(f"dropped/update-{what}" for what in ("unknown-framework", "impossible-state")),
-    *(f"dropped/agent-{what}" for what in ("refused", "registered-twice", "call-unknown")),
-    *(f"dropped/{what}" for what in ("late-wake-up", "call-before-subscribe")),
-)
-
-
-# ---- Histories ------------------------------------------------------------------------
-
-
-def history(seed: int, length: int) -> list[int]:
-    rng = random.Random(seed)
-    return [rng.getrandbits(32) for _ in range(length)]
-
-
-def play(seed: int, numbers: Sequence[int], run: Run | None = None) -> Run:
-    """The whole history and its end.  Raises what goes wrong."""
-    run = run if run is not None else Run(seed)
-    for number in numbers:
-        run.step(number)
-    run.settle()
-    return run
-
-
-def failure(seed: int, numbers: Sequence[int]) -> str:
-    """What goes wrong in the history, without its particulars; "" if nothing does."""
-    try:
-        play(seed, numbers)
-    except Exception as error:
-        return f"{type(error).__name__}: {str(error)[:24]}"
-    return ""
-
-
-def shortened(seed: int, numbers: Sequence[int], tries: int) -> list[int]:
-    """Fewer steps in which the same goes wrong; leaves out ever smaller pieces."""
-    steps = list(numbers)
-    wanted = failure(seed, steps)
-    size = len(steps) // 2
-    while size and tries > 0:
-        start = 0
-        while start < len(steps) and tries > 0:
-            tries -= 1
-            fewer = steps[:start] + steps[start + size :]
-            if failure(seed, fewer) == wanted:
-                steps = fewer
-            else:
-                start += size
-        size //= 2
-    return steps
-
-
-def told(seed: int, numbers: Sequence[int]) -> str:
-    """The history in words, up to where it goes wrong."""
-    run = Run(seed)
-    run.trace = []
-    try:
-        play(seed, numbers, run)
-    except Exception as error:
-        run.trace.append(f"{type(error).__name__}: {error}")
-    return "\n".join(run.trace)

@@ -18,7 +18,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.property import model_run
+from tests.property import model_history as histories
+from tests.property.model_run import Run
 
 REPOSITORY = Path(__file__).parents[2]
 _PROFILE = settings()
@@ -29,14 +30,14 @@ _FIRST = 0 if _PROFILE.derandomize else random.SystemRandom().randrange(10**9)
 _ONE = os.environ.get("MASTER_CORE_HISTORY", "")
 
 
-def _played(seed: int, steps: int) -> model_run.Run:
+def _played(seed: int, steps: int) -> Run:
     """The run; on a failure, how to repeat it and the shortest story of it."""
-    numbers = model_run.history(seed, steps)
+    numbers = histories.history(seed, steps)
     try:
-        return model_run.play(seed, numbers)
+        return histories.play(seed, numbers)
     except Exception as error:
-        fewer = model_run.shortened(seed, numbers, tries=200)
-        story = model_run.told(seed, fewer)[-15_000:]
+        fewer = histories.shortened(seed, numbers, tries=200)
+        story = histories.told(seed, fewer)[-15_000:]
         again = f"MASTER_CORE_HISTORY={seed}:{steps} repeats it; shortened to {len(fewer)} steps:"
         raise AssertionError(f"{error}\n{again}\n{story}") from error
 
@@ -45,7 +46,7 @@ def _played(seed: int, steps: int) -> model_run.Run:
 _met: Counter[str] = Counter()
 
 
-def _note(run: model_run.Run) -> None:
+def _note(run: Run) -> None:
     _met.update(run.cluster.counters)
     _met.update(f"seen {state}" for each in run.all_schedulers for state in each.seen)
     _met["histories"] += 1
@@ -64,14 +65,14 @@ def test_whatever_happens_the_account_is_right_and_everything_finds_its_end(part
 def test_the_histories_have_met_what_they_are_meant_to_meet():
     if _met["histories"] < _HISTORIES:
         pytest.skip("not all histories were played")
-    meant = model_run.MEANT + (model_run.RARE if _HISTORIES >= 100 else ())
+    meant = histories.MEANT + (histories.RARE if _HISTORIES >= 100 else ())
     assert [what for what in meant if not _met[what]] == []
 
 
 def _digest(seed: int) -> str:
-    run = model_run.Run(seed)
+    run = Run(seed)
     run.record = True
-    model_run.play(seed, model_run.history(seed, _STEPS), run)
+    histories.play(seed, histories.history(seed, _STEPS), run)
     return run.digest.hexdigest()
 
 
@@ -81,10 +82,7 @@ def test_the_same_history_gives_the_same_events():
 
 def test_the_same_history_gives_the_same_events_in_another_process():
     # There, sets of texts have another order.
-    code = (
-        "from tests.property import model_run as m; r = m.Run(2); r.record = True;"
-        f"m.play(2, m.history(2, {_STEPS}), r); print(r.digest.hexdigest())"
-    )
+    code = "from tests.property.test_master_core import _digest; print(_digest(2))"
     hash_seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     there = subprocess.run(
         [sys.executable, "-c", code],
