@@ -20,9 +20,7 @@ from agent.containers import sandbox
 
 # All of them: what whoever started the agent ignores (a shell does so with INT and QUIT
 # of what it runs in the background), what we ignore ourselves, and what Python does.
-_TO_DEFAULT: Final = tuple(
-    sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
-)
+_TO_DEFAULT: Final = tuple(sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}))
 
 
 class StartRequest(TypedDict):
