@@ -1,6 +1,7 @@
 """Fair turns, in a loop whose time moves only when a step takes some."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ async def test_each_round_has_a_budget_of_its_own(turns, seconds):
 
 
 async def test_what_waits_is_taken_in_order_and_only_so_much_per_round(turns, seconds):
-    taken = []
+    taken: list[Any] = []
     assert turns.free()
     seconds[0] += 1.0
     waiting = [asyncio.ensure_future(turns.take(step(seconds, taken, n))) for n in range(7)]
@@ -79,7 +80,7 @@ async def test_the_one_who_waited_learns_what_became_of_its_step(turns, seconds)
 
 async def test_who_does_not_wait_any_more_takes_no_step(turns, seconds):
     """A stream that has ended is not to be registered afterwards."""
-    taken = []
+    taken: list[Any] = []
     assert turns.free()
     seconds[0] += 1.0
     waiting = [asyncio.ensure_future(turns.take(step(seconds, taken, n))) for n in range(3)]
