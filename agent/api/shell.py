@@ -229,5 +229,6 @@ class Shell:
 
     def _on_time(self) -> None:
         self._timer = None
-        self.core.on_time(self._now())
+        # Should a step raise, what else is due stays due: _act sets the timer again.
+        self._guarded("timer", self.core.on_time, self._now())
         self._act()

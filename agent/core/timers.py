@@ -6,6 +6,7 @@ Nothing waits here: the shell asks `next_s` when to come back, and `due` what fo
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from typing import TypeAlias
 
 TimerKey: TypeAlias = tuple[str, ...]  # what for, and whom it concerns
@@ -41,11 +42,12 @@ class Timers:
             heapq.heappop(self._heap)
         return None
 
-    def due(self, now_s: float) -> list[TimerKey]:
-        """Take out the keys whose time has come, the earliest first."""
-        keys: list[TimerKey] = []
+    def due(self, now_s: float) -> Iterator[TimerKey]:
+        """Take out the keys whose time has come, one by one, the earliest first.
+
+        What is not asked for any more (since a step raised something) stays.
+        """
         while (at_s := self.next_s()) is not None and at_s <= now_s:
             _, key = heapq.heappop(self._heap)
             del self._deadlines[key]
-            keys.append(key)
-        return keys
+            yield key

@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from agent.containers import processes
+from tests.kit.waiting import until
 
 SLEEP = ["/bin/sleep", "600"]
 
@@ -15,8 +16,12 @@ def start():
     started = []
 
     def start(argv: list[str], env: dict[str, str]) -> subprocess.Popen[bytes]:
-        started.append(subprocess.Popen(argv, env=env, start_new_session=True))
-        return started[-1]
+        process = subprocess.Popen(argv, env=env, start_new_session=True)
+        started.append(process)
+        if argv == SLEEP:
+            # Popen returns in the middle of the exec, when nothing can be told yet.
+            until(lambda: processes._stat(process.pid)[48] != b"0")
+        return process
 
     yield start
     for process in started:
