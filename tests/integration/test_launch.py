@@ -61,6 +61,8 @@ def test_a_task_starts_runs_and_finishes_and_each_state_says_who_says_it(cluster
 
 def test_running_comes_with_the_pid_of_the_commands_own_process(framework):
     pid = pid_of(framework.run(["sleep", "600"]))
+    # Empty in the middle of the exec, and then that of the program.
+    until(Path(f"/proc/{pid}/cmdline").read_bytes)
     assert Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x00600\x00"
     assert os.getsid(pid) == os.getpgid(pid) == pid
 
