@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -22,9 +23,11 @@ from typing import Final, NamedTuple
 MARKER: Final = b"MESOS_CONTAINER_ID="
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _ENDED: Final = b"Z"
-# When to look again at what could not be told, and how often before that is given up.
+# When to look again at what could not be told, and when that is given up: for a process
+# between two programs, or about to end; and for one that seems to have no environment.
 UNSURE_RETRY_S: Final = 0.002
-_UNSURE_TRIES: Final = 1000
+_UNSURE_S: Final = 2.0
+_NO_ENVIRONMENT_S: Final = 0.1
 
 
 def become_subreaper() -> None:
@@ -69,8 +72,10 @@ class Processes:
         self._owner: dict[int, _Group] = {}
         # Groups whose first process has ended.
         self._leaving: dict[str, _Group] = {}
-        # Children of which it cannot be told yet whose they are: how often it was tried.
-        self._unsure: dict[int, int] = {}
+        # Children of which it cannot be told yet whose they are: when to give that up.
+        self._unsure: dict[int, float] = {}
+        # Children of which it will not be told any more.
+        self._strangers: set[int] = set()
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -104,11 +109,11 @@ class Processes:
     def reap(self) -> list[Gone]:
         """Collect what has ended; return the containers that are empty now."""
         self._collect()
-        if not self._leaving:
-            self._unsure.clear()
         # What is found may have ended already, and then no signal will tell of it.
         while self._leaving and self._adopt():
             self._collect()
+        if not self._leaving:
+            self._unsure.clear()
         ended: list[Gone] = []
         for group in list(self._leaving.values()):
             if group.orphans:
@@ -167,13 +172,13 @@ class Processes:
 
     def _adopt(self) -> bool:
         """Find out whose the children are that are no first processes; whether any is new."""
-        unknown = [pid for pid in children() if pid not in self._owner]
+        unknown = {pid for pid in children() if pid not in self._owner}
+        self._strangers &= unknown
         before, self._unsure = self._unsure, {}
-        if not unknown:
-            return False
         found = False
-        by_session = {group.pid: group for group in self._groups.values()}
-        for pid in unknown:
+        now_s = time.monotonic()
+        by_session = {group.pid: group for group in self._groups.values()} if unknown else {}
+        for pid in unknown - self._strangers:
             try:
                 group = by_session.get(os.getsid(pid))
             except ProcessLookupError:
@@ -181,9 +186,11 @@ class Processes:
             if group is None and (marked := _container_of(pid)) is not None:
                 group = self._groups.get(marked)
             elif group is None:
-                tries = before.get(pid, 0)
-                if tries < (1 if _shows_nothing(pid) else _UNSURE_TRIES):
-                    self._unsure[pid] = tries + 1
+                if now_s > before.get(pid, now_s):
+                    self._strangers.add(pid)
+                else:
+                    until_s = now_s + _patience_s(pid)
+                    self._unsure[pid] = min(until_s, before.get(pid, until_s))
             if group is not None:
                 self._owner[pid] = group
                 group.orphans.add(pid)
@@ -272,14 +279,13 @@ def _container_of(pid: int | str) -> str | None:
     return ""
 
 
-def _shows_nothing(pid: int | str) -> bool:
-    """Whether a process will never show an environment; one more look is enough then.
-
-    Either it has ended, and what it had left has come to us; or it was given none: where
-    that begins and ends is known, and the same (proc_pid_stat(5)).
-    """
+def _patience_s(pid: int | str) -> float:
+    """For how long to look again for the environment of a process that shows none."""
     fields = _stat(pid)
-    return len(fields) <= 48 or fields[0] == _ENDED or fields[47] == fields[48] != b"0"
+    if len(fields) <= 48 or fields[0] == _ENDED:
+        return 0  # what it had left has come to us when it ended: one more look finds it
+    # Where it begins and ends (proc_pid_stat(5)): given none, or not copied yet.
+    return _NO_ENVIRONMENT_S if fields[47] == fields[48] != b"0" else _UNSURE_S
 
 
 def _stat(pid: int | str) -> list[bytes]:

@@ -115,7 +115,7 @@ class Idle(Framework):
 
 def filled(framework: Framework, text: str, task_id: str) -> TaskStatus:
     """A task that holds just these resources."""
-    offer = framework.offer(has=text)
+    offer = framework.gather(text)
     task = framework.task(
         "exec sleep 600",
         offer,
@@ -133,8 +133,6 @@ def test_what_waits_for_a_resource_gets_it_when_it_is_free(framework, what_is_sc
     filled(framework, what_is_scarce, "holder")
     framework.driver.kill_task("holder", grace_s=0)
     framework.status("holder", TASK_KILLED)
-    # With the rest, since a port alone is not worth an offer.
-    framework.give_back()
     filled(framework, what_is_scarce, "waiter")
 
 

@@ -67,12 +67,15 @@ class Proxy:
     def _break_off(self) -> None:
         pairs, self._pairs = self._pairs, []
         for pair in pairs:
-            for end in pair:
-                try:
-                    self._selector.unregister(end)
-                except (KeyError, ValueError):
-                    pass
-                end.close()
+            self._close(pair)
+
+    def _close(self, pair: tuple[socket.socket, socket.socket]) -> None:
+        for end in pair:
+            try:
+                self._selector.unregister(end)
+            except (KeyError, ValueError):
+                pass  # it is not listened to any more
+            end.close()
 
     def _run(self) -> None:
         while not self._ended:
@@ -117,6 +120,4 @@ class Proxy:
             pass
         for pair in [pair for pair in self._pairs if source in pair]:
             self._pairs.remove(pair)
-            for end in pair:
-                self._selector.unregister(end)
-                end.close()
+            self._close(pair)

@@ -47,13 +47,13 @@ def test_a_process_of_nobody_belongs_to_no_container(start):
 def test_of_a_process_that_has_ended_it_cannot_be_told_and_never_will(start):
     pid = ended(start(["/bin/true"], {"MESOS_CONTAINER_ID": "c-1"}))
     assert processes._container_of(pid) is None
-    assert processes._shows_nothing(pid)
+    assert processes._patience_s(pid) == 0
 
 
-def test_of_a_process_without_environment_it_cannot_be_told_and_never_will(start):
+def test_of_a_process_without_environment_it_cannot_be_told_and_hardly_ever_will(start):
     pid = start(SLEEP, {}).pid
     assert processes._container_of(pid) is None
-    assert processes._shows_nothing(pid)
+    assert 0 < processes._patience_s(pid) < 1
 
 
 def test_a_container_is_not_empty_while_it_is_not_clear_whose_a_child_is(start):
@@ -68,3 +68,20 @@ def test_a_container_is_not_empty_while_it_is_not_clear_whose_a_child_is(start):
     assert mine.unsure
     assert [gone.container_id for gone in mine.reap()] == ["c-1"]
     first.returncode = 0  # it was reaped past Popen
+
+
+def test_a_stranger_delays_the_end_of_one_container_and_not_of_the_next(start, monkeypatch):
+    """A child of nobody that shows no environment, now or ever."""
+    monkeypatch.setattr(processes, "_NO_ENVIRONMENT_S", 0.0)
+    start(SLEEP, {})
+    mine = processes.Processes(shared=True)
+    looks = []
+    for name in ("c-1", "c-2"):
+        process = start(["/bin/true"], {"MESOS_CONTAINER_ID": name})
+        mine.add(name, process.pid)
+        ended(process)
+        looks.append(0)
+        while not mine.reap():
+            looks[-1] += 1
+        process.returncode = 0  # it was reaped past Popen
+    assert looks == [1, 0]
