@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, cast
@@ -35,6 +37,8 @@ BENCHES: Final = {
 )
 def main(names: tuple[str, ...], quick: bool, results: Path) -> None:
     """Measure NAMES (all by default), each next to its floor."""
+    # Whoever ends this ends what it has started, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console()
     for name in names or BENCHES:
         run = cast("Callable[[bool], Result]", importlib.import_module(BENCHES[name]).run)

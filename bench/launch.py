@@ -28,11 +28,11 @@ WITHIN_S: Final = 120.0
 
 @dataclass
 class Launch:
-    """One task, in milliseconds since its offer was accepted."""
+    """One task, in milliseconds since its offer was accepted: when the agent made an
+    update, and when the scheduler had RUNNING."""
 
     starting_at_agent: float = 0.0
     running_at_agent: float = 0.0
-    starting: float = 0.0
     running: float = 0.0
 
 
@@ -104,7 +104,7 @@ class Launcher:
                 continue
             took, at_agent = time.perf_counter() - began, status.timestamp - began_wall
             if status.state == TASK_STARTING:
-                one.starting, one.starting_at_agent = took * 1e3, at_agent * 1e3
+                one.starting_at_agent = at_agent * 1e3
             elif status.state == TASK_RUNNING:
                 one.running, one.running_at_agent = took * 1e3, at_agent * 1e3
             elif status.state == TASK_FINISHED and one.running:
@@ -155,9 +155,6 @@ def hops(found: list[Run]) -> list[Row]:
         "  accept, master, agent: STARTING made": lambda x: x.starting_at_agent,
         "  agent, warden: process exists": lambda x: x.running_at_agent - x.starting_at_agent,
         "  RUNNING made to RUNNING at the scheduler": lambda x: x.running - x.running_at_agent,
-        "  of which waits for STARTING's acknowledgement": lambda x: max(
-            0.0, x.starting - x.running_at_agent
-        ),
     }
     return [
         Row(

@@ -8,26 +8,34 @@ from bench.report import Result
 
 
 def draw(result: Result, path: Path) -> None:
-    """Bars with the spread of the runs; one panel per unit that has a floor."""
+    """Bars with the spread of the runs; one panel per unit in which there is a floor."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
     units = list(dict.fromkeys(row.unit for row in result.rows if row.floor))
+    groups = [[row for row in result.rows if row.unit == unit] for unit in units]
+    sizes = [len(group) for group in groups]
     figure, panels = plt.subplots(
-        1, max(1, len(units)), figsize=(5 * max(1, len(units)), 4), squeeze=False
+        len(groups),
+        1,
+        figsize=(9, 1.5 + 0.35 * sum(sizes)),
+        height_ratios=sizes,
+        squeeze=False,
+        layout="constrained",
     )
-    for panel, unit in zip(panels[0], units, strict=False):
-        rows = [row for row in result.rows if row.unit == unit]
-        for place, row in enumerate(rows):
-            value = row.value
-            error = [[value.median - value.low], [value.high - value.median]]
-            colour = "0.7" if row.floor else "tab:blue"
-            panel.bar(place, value.median, yerr=error, capsize=4, color=colour)
-        panel.set_xticks(range(len(rows)), [row.what for row in rows], rotation=20, ha="right")
-        panel.set_ylabel(unit)
+    for panel, unit, rows in zip(panels[:, 0], units, groups, strict=True):
+        middle = [row.value.median for row in rows]
+        spread = [
+            [row.value.median - row.value.low for row in rows],
+            [row.value.high - row.value.median for row in rows],
+        ]
+        colours = ["0.7" if row.floor else "tab:blue" for row in rows]
+        panel.barh(range(len(rows)), middle, xerr=spread, capsize=3, color=colours)
+        panel.set_yticks(range(len(rows)), [row.what.strip() for row in rows])
+        panel.invert_yaxis()
+        panel.set_xlabel(f"{unit}; grey: floors")
     figure.suptitle(f"{result.title}\n{result.reached}", fontsize=9)
-    figure.tight_layout()
     figure.savefig(path, dpi=120)
     plt.close(figure)
