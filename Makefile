@@ -8,7 +8,7 @@ SHELL := /bin/bash
 
 BIN := .venv/bin
 # What the linters and mypy look at; folders that are not there yet are left out.
-SOURCES := $(wildcard mesos_py master agent frameworks examples bench tests)
+SOURCES := $(wildcard mesos_py master agent frameworks examples bench tests tools)
 FAST_TESTS := $(wildcard tests/unit tests/property)
 # make test PYTEST_ARGS='-k offers -x'
 PYTEST_ARGS ?=
