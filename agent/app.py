@@ -205,7 +205,7 @@ class AgentDaemon:
             max(flags.registration_backoff_s, rpc.LINK_TIMEOUTS.backoff_cap_s),
             random.random,
         )
-        link = self._link = MasterLink(detector, shell, backoff)
+        link = self._link = MasterLink(detector, shell, backoff, os.urandom(8).hex())
         shell.wire(link, launcher, executors, files)
         await launcher.start()
         stack.push_async_callback(launcher.close)

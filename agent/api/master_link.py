@@ -61,12 +61,16 @@ class MasterLink:
         detector: Detector,
         events: LinkEvents,
         backoff: Backoff,
+        instance: str,
         timeouts: LinkTimeouts = LINK_TIMEOUTS,
     ) -> None:
         self._detector = detector
         self._events = events
         self._backoff = backoff
         self._timeouts = timeouts
+        # Names this process, so that a stream that comes late is known as such.
+        self._instance = instance
+        self._attempts = 0
         self._conversation: Conversation[agent_pb2.Calls, agent_pb2.Events] | None = None
         self._address = Address("", 0)
         self._registered = False
@@ -121,10 +125,13 @@ class MasterLink:
         """One link, from connecting to its loss; why it ended."""
         channel = rpc.open_channel(address)
         self._address = address
+        self._attempts += 1
+        opening = self._events.register_call()
+        opening.register.instance, opening.register.attempt = self._instance, self._attempts
         conversation = self._conversation = Conversation(
             AgentServiceStub(channel).Connect,
             str(address),
-            opening=agent_pb2.Calls(calls=[self._events.register_call()]),
+            opening=agent_pb2.Calls(calls=[opening]),
             take=self._take,
             receive=self._receive,
             answer_s=self._timeouts.connect_s,

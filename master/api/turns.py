@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-BUDGET_S: Final = 0.01
+BUDGET_S: Final = 0.02
 
 
 class Turns:

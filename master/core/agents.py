@@ -11,7 +11,7 @@ from master.core import returning, statuses
 from master.core.cluster import Cluster
 from master.core.ledger import require_fit
 from master.core.reconcile import answer_ended
-from master.core.records import Agent, Framework, Task
+from master.core.records import Agent, Framework, Task, Turn
 from mesos_py.clock import Now
 from mesos_py.constraints import host_of
 from mesos_py.errors import InvalidValue, MesosPyError, UnsupportedProtocol, shortened
@@ -29,6 +29,11 @@ def register(c: Cluster, link: int, call: agent_pb2.Call.Register, now: Now) -> 
     """REGISTER on a new stream: answered with REGISTERED, or REFUSED and the end."""
     if link in c.agent_of_link:
         c.drop("agent-registered-twice", agent=c.agent_of_link[link])
+        return
+    known = c.agents.get(call.agent_info.id.value)
+    if known is not None and Turn(call.instance, call.attempt).is_late(known.turn):
+        c.drop("registration-overtaken", agent=known.agent_id)
+        c.outbox.close(link, "a later stream of the agent has come before")
         return
     try:
         _register(c, link, call, now)
@@ -62,6 +67,7 @@ def _register(c: Cluster, link: int, call: agent_pb2.Call.Register, now: Now) ->
     agent.capabilities = tuple(each.type for each in call.capabilities)
     agent.link, agent.disconnected, agent.unreachable = link, None, None
     c.agent_of_link[link] = agent.agent_id
+    agent.turn = Turn(call.instance, call.attempt)
     agent.pings_unanswered = 0
     c.timers.cancel("unreachable", agent.agent_id)
     c.timers.set("ping", agent.agent_id, now.monotonic_s + c.options.agent_ping_s)

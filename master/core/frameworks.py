@@ -12,7 +12,7 @@ from master.allocator import base as alloc
 from master.core import offers as offering
 from master.core import statuses
 from master.core.cluster import Cluster
-from master.core.records import Agent, Framework
+from master.core.records import Agent, Framework, Turn
 from mesos_py import constraints
 from mesos_py.clock import Now
 from mesos_py.constraints import Constraint
@@ -38,6 +38,11 @@ MAX_NEEDS = 1000
 
 def subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
     """SUBSCRIBE on a new stream: answered with SUBSCRIBED, or ERROR and the end."""
+    turn = Turn(call.subscribe.instance, call.subscribe.attempt)
+    if any(turn.is_late(framework.turn) for framework in c.frameworks.values()):
+        c.drop("subscription-overtaken", link=link)
+        c.outbox.close(link, "a later stream of the framework has come before")
+        return
     try:
         framework = _subscribe(c, link, call, now)
     except MesosPyError as error:
@@ -111,6 +116,7 @@ def _subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> Framework:
         framework.reregistered = now
         framework.recovered = False
     framework.link = link
+    framework.turn = Turn(subscribe.instance, subscribe.attempt)
     c.framework_of_link[link] = framework_id
     c.timers.cancel("failover", framework_id)
     c.counters["frameworks_subscribed"] += 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from master.core.history import Statuses
 from master.core.ledger import Holder
@@ -93,6 +93,20 @@ class Executor:
         return Holder(self.framework_id, self.role, "executor", self.executor_id)
 
 
+class Turn(NamedTuple):
+    """Which stream of which process: streams of one process may overtake each other."""
+
+    instance: str = ""
+    attempt: int = 0
+
+    def is_late(self, last: Turn) -> bool:
+        """Whether the same process has come with a later stream already."""
+        return bool(self.instance) and self.instance == last.instance and self <= last
+
+
+NO_TURN: Final = Turn()
+
+
 @dataclass(slots=True)
 class Offer:
     offer_id: str
@@ -122,6 +136,7 @@ class Framework:
     link: int | None = None
     reregistered: Now | None = None
     unregistered: Now | None = None
+    turn: Turn = NO_TURN
     # Known only from what agents reported; it has not subscribed to this master.
     recovered: bool = False
     # It had its id before this master knew it, so it may have tasks on agents that
@@ -166,12 +181,16 @@ class Agent:
     registered: Now
     capabilities: tuple[pb.AgentInfo.Capability.Type.ValueType, ...] = ()
     link: int | None = None
+    turn: Turn = NO_TURN
     reregistered: Now | None = None
     # Set while the agent is unreachable (its row is then not in the ledger).
     unreachable: Now | None = None
     disconnected: Now | None = None
     # (framework_id, task_id) of all tasks placed here that have not been forgotten.
     tasks: set[tuple[str, str]] = field(default_factory=set)
+    # The last tasks here whose end was acknowledged, with the uuid of that update: it may
+    # come once more, when the framework has given the task's id to another task.
+    ended: dict[tuple[str, str], bytes] = field(default_factory=dict)
     executors: set[tuple[str, str]] = field(default_factory=set)
     offers: set[str] = field(default_factory=set)
     pings_unanswered: int = 0

@@ -21,6 +21,7 @@ from mesos_py.ids import check_id
 from mesos_py.resources import Resources
 from mesos_py.states import (
     REPORTED,
+    TASK_DROPPED,
     TASK_GONE,
     TASK_LOST,
     TASK_UNREACHABLE,
@@ -234,6 +235,10 @@ def _take_task(
 ) -> None:
     task_id = item.task_id.value
     task = framework.find(task_id)
+    ended = agent.ended.get((framework.framework_id, task_id))
+    if task is not None and ended and item.status_update_uuid == ended != task.update_uuid:
+        _never_arrived(c, framework, task, now)
+        return
     if task is None:
         task = c.recall(framework, agent.agent_id, task_id)
         if task is not None:
@@ -264,6 +269,23 @@ def _take_task(
         tasks.order_kill(c, task, framework.early_kills.pop(task_id))
     elif task.kill_pending:
         tasks.order_kill(c, task, task.pending_kill)
+
+
+def _never_arrived(c: Cluster, framework: Framework, task: Task, now: Now) -> None:
+    """The agent names the end of an older task with this id, whose acknowledgement was
+    lost with the stream, and with it the order for this one that came after it."""
+    task.state = statuses.for_framework(framework, TASK_DROPPED)
+    status = statuses.master_status(
+        task.task_id,
+        task.agent_id,
+        task.state,
+        pb.TaskStatus.REASON_RECONCILIATION,
+        "its agent was never told to run it",
+        now,
+    )
+    statuses.record(task, status, now)
+    c.complete(framework, task, now)
+    statuses.send(c, framework, status)
 
 
 def _agree(task: Task, state: pb.TaskState.ValueType) -> bool:

@@ -17,6 +17,7 @@ from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
 MAX_EARLY_KILLS: Final = 1000
+MAX_ENDED: Final = 200
 _COUNTERS: Final = {state: f"task_states/{pb.TaskState.Name(state)}" for state in STORED}
 
 
@@ -36,31 +37,28 @@ def on_update(c: Cluster, agent: Agent, call: agent_pb2.Call.Update, now: Now) -
     if not here and latest in TERMINAL:
         # A task that nobody knows any more may still have occupied something.
         c.settle(agent.agent_id, framework_id, "task", task_id, now)
-    if framework is None:
-        c.drop("update-unknown-framework", framework=framework_id, task=task_id)
-        if uuid:
-            # The agent waits for an acknowledgement, and so has not heard of the end.
-            order_shutdown(c, agent, framework_id)
+    if framework is None or len(uuid) != UUID_BYTES:
+        _take_unanswerable(c, agent, framework, task if here else None, call, now)
         return
-    if len(uuid) != UUID_BYTES:
-        # Nobody could acknowledge it.
-        c.drop("update-without-uuid", task=task_id, agent=agent.agent_id)
-        if task is not None and here and latest in TERMINAL:
-            _end_for_good(c, framework, task, status, latest, now)
-        return
-    if task is not None and not here:
+    no_news = ""
+    if agent.ended.get((framework_id, task_id)) == uuid:
+        # Its acknowledgement crossed it, or was lost on the way to the agent.
+        no_news = "update-acknowledged"
+        if task is not None and here and task.update_uuid == uuid:
+            c.complete(framework, task, now)
+    elif task is not None and not here:
         # The framework has started the task anew elsewhere, and would take the end
         # of the old copy for that of the new one.
-        c.drop("update-other-agent", task=task_id, agent=agent.agent_id, expected=task.agent_id)
-        _pass_on(c, agent, framework_id, task_id, uuid)
-        return
-    if task is not None:
+        no_news = "update-other-agent"
+    elif task is not None:
         apply(c, task, status, latest, now)
         if task.update_state in TERMINAL and state not in TERMINAL:
             # The framework has been told of the end: nothing goes back from there.
-            c.drop("update-after-the-end", task=task_id, agent=agent.agent_id)
-            _pass_on(c, agent, framework_id, task_id, uuid)
-            return
+            no_news = "update-after-the-end"
+    if no_news:
+        c.drop(no_news, task=task_id, agent=agent.agent_id)
+        _pass_on(c, agent, framework_id, task_id, uuid)
+        return
     # An update of a task that is forgotten here goes on as well: only the
     # framework's acknowledgement ends the agent's repeating.
     if not statuses.send(c, framework, status):
@@ -103,22 +101,32 @@ def apply(
         task.update_uuid = status.uuid
 
 
-def _end_for_good(
+def _take_unanswerable(
     c: Cluster,
-    framework: Framework,
-    task: Task,
-    update: pb.TaskStatus,
-    latest: TaskState.ValueType,
+    agent: Agent,
+    framework: Framework | None,
+    task: Task | None,
+    call: agent_pb2.Call.Update,
     now: Now,
 ) -> None:
-    """The agent keeps no update of this end, and nobody will acknowledge it: it took the
-    framework for gone, which has come back (under an id that was forgotten here)."""
-    status = pb.TaskStatus()
-    status.CopyFrom(update)
-    status.ClearField("uuid")
-    apply(c, task, status, latest, now)
-    c.complete(framework, task, now)
-    statuses.send(c, framework, status)
+    """An update that nobody can acknowledge.  `task`: if it is on this agent."""
+    task_id, uuid = call.status.task_id.value, call.status.uuid
+    if framework is None:
+        c.drop("update-unknown-framework", framework=call.framework_id.value, task=task_id)
+        if uuid:
+            # The agent waits for an acknowledgement, and so has not heard of the end.
+            order_shutdown(c, agent, call.framework_id.value)
+        return
+    c.drop("update-without-uuid", task=task_id, agent=agent.agent_id)
+    if task is not None and call.latest_state in TERMINAL:
+        # The agent keeps no update of this end: it took the framework for gone, which
+        # has come back (under an id that was forgotten here).
+        status = pb.TaskStatus()
+        status.CopyFrom(call.status)
+        status.ClearField("uuid")
+        apply(c, task, status, call.latest_state, now)
+        c.complete(framework, task, now)
+        statuses.send(c, framework, status)
 
 
 def acknowledge(c: Cluster, framework: Framework, call: sched.Call.Acknowledge, now: Now) -> None:
@@ -142,8 +150,17 @@ def acknowledge(c: Cluster, framework: Framework, call: sched.Call.Acknowledge, 
             c.refuse_call(framework, sched.Call.ACKNOWLEDGE, error, now)
             return
     elif task.update_state in TERMINAL and task.update_uuid == uuid:
+        _note_end(c.agents[task.agent_id], framework.framework_id, task_id, uuid)
         c.complete(framework, task, now)
     _pass_on(c, agent, framework.framework_id, task_id, uuid)
+
+
+def _note_end(agent: Agent, framework_id: str, task_id: str, uuid: bytes) -> None:
+    ended = agent.ended
+    ended.pop((framework_id, task_id), None)
+    ended[framework_id, task_id] = uuid
+    if len(ended) > MAX_ENDED:
+        del ended[next(iter(ended))]
 
 
 def _pass_on(c: Cluster, agent: Agent, framework_id: str, task_id: str, uuid: bytes) -> None:

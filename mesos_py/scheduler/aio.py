@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import os
 import random
 import socket
 import time
@@ -88,6 +89,7 @@ class SchedulerClient(SchedulerCalls):
             checks.complete_framework(framework, user, hostname),
             clock=clock or SystemClock(),
             client=f"mesos-py {VERSION}",
+            instance=os.urandom(8).hex(),
             implicit_acknowledgements=implicit_acknowledgements,
         )
         super().__init__(SharedSession(session, user, hostname), implicit_acknowledgements)

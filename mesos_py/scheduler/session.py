@@ -104,6 +104,7 @@ class SchedulerSession:
         *,
         clock: Clock,
         client: str,
+        instance: str,
         implicit_acknowledgements: bool = True,
         max_call_bytes: int = MAX_CALL_BYTES,
     ) -> None:
@@ -123,6 +124,9 @@ class SchedulerSession:
         self._implicit = implicit_acknowledgements
         self._clock = clock
         self._client = client
+        # Names this process, so that none of its streams is taken for another one's.
+        self._instance = instance
+        self._attempts = 0
         self._max_call_bytes = max_call_bytes
         self._out: deque[tuple[pb.Call, int]] = deque()
         self._items: list[Item] = []
@@ -146,7 +150,10 @@ class SchedulerSession:
 
     def opening(self) -> pb.Calls:
         """What a new stream begins with."""
-        call = self._call(Call.SUBSCRIBE, subscribe=self.wants.subscribe(self._client))
+        self._attempts += 1
+        subscribe = self.wants.subscribe(self._client)
+        subscribe.instance, subscribe.attempt = self._instance, self._attempts
+        call = self._call(Call.SUBSCRIBE, subscribe=subscribe)
         return pb.Calls(calls=[call])
 
     def receive(self, events: Iterable[pb.Event]) -> None:

@@ -110,8 +110,16 @@ class Call(_message.Message):
         VERSION_FIELD_NUMBER: _builtins.int
         PROTOCOL_VERSION_FIELD_NUMBER: _builtins.int
         CAPABILITIES_FIELD_NUMBER: _builtins.int
+        INSTANCE_FIELD_NUMBER: _builtins.int
+        ATTEMPT_FIELD_NUMBER: _builtins.int
         version: _builtins.str
         protocol_version: _builtins.int
+        instance: _builtins.str
+        """A stream may be overtaken by a later one of the same process: a REGISTER that
+        arrives after its successor is ignored.  `instance` names the process (random),
+        `attempt` rises with each of its streams.  Absent: nothing is known.
+        """
+        attempt: _builtins.int
         @_builtins.property
         def agent_info(self) -> _types_pb2.AgentInfo: ...
         @_builtins.property
@@ -132,10 +140,12 @@ class Call(_message.Message):
             version: _builtins.str = ...,
             protocol_version: _builtins.int = ...,
             capabilities: _abc.Iterable[_types_pb2.AgentInfo.Capability] | None = ...,
+            instance: _builtins.str = ...,
+            attempt: _builtins.int = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info", "capabilities", b"capabilities", "executors", b"executors", "frameworks", b"frameworks", "protocol_version", b"protocol_version", "tasks", b"tasks", "version", b"version"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info", "attempt", b"attempt", "capabilities", b"capabilities", "executors", b"executors", "frameworks", b"frameworks", "instance", b"instance", "protocol_version", b"protocol_version", "tasks", b"tasks", "version", b"version"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

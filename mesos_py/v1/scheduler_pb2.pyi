@@ -392,10 +392,19 @@ class Call(_message.Message):
         OFFER_CONSTRAINTS_FIELD_NUMBER: _builtins.int
         PROTOCOL_VERSION_FIELD_NUMBER: _builtins.int
         CLIENT_FIELD_NUMBER: _builtins.int
+        INSTANCE_FIELD_NUMBER: _builtins.int
+        ATTEMPT_FIELD_NUMBER: _builtins.int
         protocol_version: _builtins.int
         """The newest protocol that the client speaks (absent: 1)."""
         client: _builtins.str
         """Text for logs and error messages, such as "mesos-py 0.1.0"."""
+        instance: _builtins.str
+        """A stream may be overtaken by a later one of the same process: a SUBSCRIBE that
+        arrives after its successor is ignored, not taken for another instance that
+        fails over.  `instance` names the process (random), `attempt` rises with each of
+        its streams.  Absent: nothing is known.
+        """
+        attempt: _builtins.int
         @_builtins.property
         def framework_info(self) -> _types_pb2.FrameworkInfo: ...
         @_builtins.property
@@ -410,17 +419,27 @@ class Call(_message.Message):
             offer_constraints: Global___OfferConstraints | None = ...,
             protocol_version: _builtins.int | None = ...,
             client: _builtins.str | None = ...,
+            instance: _builtins.str | None = ...,
+            attempt: _builtins.int | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["_client", b"_client", "_protocol_version", b"_protocol_version", "client", b"client", "framework_info", b"framework_info", "offer_constraints", b"offer_constraints", "protocol_version", b"protocol_version"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_attempt", b"_attempt", "_client", b"_client", "_instance", b"_instance", "_protocol_version", b"_protocol_version", "attempt", b"attempt", "client", b"client", "framework_info", b"framework_info", "instance", b"instance", "offer_constraints", b"offer_constraints", "protocol_version", b"protocol_version"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["_client", b"_client", "_protocol_version", b"_protocol_version", "client", b"client", "framework_info", b"framework_info", "offer_constraints", b"offer_constraints", "protocol_version", b"protocol_version", "suppressed_roles", b"suppressed_roles"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_attempt", b"_attempt", "_client", b"_client", "_instance", b"_instance", "_protocol_version", b"_protocol_version", "attempt", b"attempt", "client", b"client", "framework_info", b"framework_info", "instance", b"instance", "offer_constraints", b"offer_constraints", "protocol_version", b"protocol_version", "suppressed_roles", b"suppressed_roles"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        _WhichOneofReturnType__attempt: _TypeAlias = _typing.Literal["attempt"]  # noqa: Y015
+        _WhichOneofArgType__attempt: _TypeAlias = _typing.Literal["_attempt", b"_attempt"]  # noqa: Y015
         _WhichOneofReturnType__client: _TypeAlias = _typing.Literal["client"]  # noqa: Y015
         _WhichOneofArgType__client: _TypeAlias = _typing.Literal["_client", b"_client"]  # noqa: Y015
+        _WhichOneofReturnType__instance: _TypeAlias = _typing.Literal["instance"]  # noqa: Y015
+        _WhichOneofArgType__instance: _TypeAlias = _typing.Literal["_instance", b"_instance"]  # noqa: Y015
         _WhichOneofReturnType__protocol_version: _TypeAlias = _typing.Literal["protocol_version"]  # noqa: Y015
         _WhichOneofArgType__protocol_version: _TypeAlias = _typing.Literal["_protocol_version", b"_protocol_version"]  # noqa: Y015
         @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__attempt) -> _WhichOneofReturnType__attempt | None: ...
+        @_typing.overload
         def WhichOneof(self, oneof_group: _WhichOneofArgType__client) -> _WhichOneofReturnType__client | None: ...
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__instance) -> _WhichOneofReturnType__instance | None: ...
         @_typing.overload
         def WhichOneof(self, oneof_group: _WhichOneofArgType__protocol_version) -> _WhichOneofReturnType__protocol_version | None: ...
 

@@ -83,6 +83,9 @@ async def test_a_master_that_falls_silent_is_left_and_asked_again(tmp_path):
     ):
         await master.registered(3)
         assert {each.agent_info.id.value for each in master.registrations[1:]} == {"A1"}
+        assert len({each.instance for each in master.registrations}) == 1
+        attempts = [each.attempt for each in master.registrations]
+        assert attempts == sorted(set(attempts))
 
 
 async def test_orders_of_an_older_leadership_are_refused(master, tmp_path):

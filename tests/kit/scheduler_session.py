@@ -23,6 +23,7 @@ def make_session(implicit: bool = True, max_call_bytes: int = 1_000_000, **field
         info,
         clock=ManualClock(),
         client="test 1",
+        instance="process 1",
         implicit_acknowledgements=implicit,
         max_call_bytes=max_call_bytes,
     )

@@ -92,6 +92,8 @@ class AgentModel:
         # Orders that a faulty agent, or one that is out of luck, does not carry out.
         self.refuse_next: State | None = None
         self._uuids = number * 1_000_000
+        self._life = 1
+        self._attempts = 0
 
     @property
     def id(self) -> str:
@@ -103,6 +105,7 @@ class AgentModel:
         """Open a new stream with all that there is."""
         self.stream = self.net.open(self, of_agent=True)
         self.registered = False
+        self._attempts += 1
         used = {key[0] for key in self.tasks} | {key[0] for key in self.updates}
         register = Call.Register(
             agent_info=self.info,
@@ -111,6 +114,8 @@ class AgentModel:
             frameworks=[self.frameworks[name] for name in sorted(used) if name in self.frameworks],
             version="model",
             protocol_version=1,
+            instance=f"{self.name}/{self._life}",
+            attempt=self._attempts,
         )
         self.stream.send(Call(type=Call.REGISTER, register=register))
 
@@ -171,8 +176,11 @@ class AgentModel:
         self._forget()
 
     def _forget(self) -> None:
+        # A removed id that registers once more, long after, is not what we are after here.
+        self.net.forget(self, but=self.stream if self.registered else None)
         self.stream = None
         self.registered = False
+        self._life += 1
         self.tasks.clear()
         self.updates.clear()
         self.executors.clear()

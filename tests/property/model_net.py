@@ -129,6 +129,19 @@ class Net(RecordingOutbox):
         stream.down.clear()
         self._tidy(stream)
 
+    def forget(self, peer: Peer, but: Stream | None) -> None:
+        """What the peer said on its older streams never arrives."""
+        for stream in list(self.streams.values()):
+            if stream.peer is peer and stream is not but:
+                stream.frozen = False
+                over = stream.up_ended and not stream.up
+                stream.up.clear()
+                stream.down.clear()
+                stream.up_ended = stream.down_ended = True
+                if not over:
+                    stream.up.append(END)
+                self._tidy(stream)
+
     # ---- Delivery ------------------------------------------------------------
 
     def deliverable(self) -> list[tuple[Stream, bool]]:

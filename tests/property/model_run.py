@@ -17,6 +17,7 @@ from google.protobuf.message import Message
 from master.allocator.drf import DrfAllocator
 from master.core.cluster import Options
 from mesos_py.errors import MesosPyError
+from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import World
@@ -101,8 +102,13 @@ class Run:
             self.digest.update(b"%d:" % link)
             self.digest.update(event.SerializeToString(deterministic=True))
         self.note("        master -> %d: %s", link, event)
-        if isinstance(event, sched.Event) and event.type == sched.Event.OFFERS:
-            self.rules.sent(link, event.offers.offers, self.world.clock.now())
+        if isinstance(event, sched.Event):
+            if event.type == sched.Event.OFFERS:
+                self.rules.sent(link, event.offers.offers, self.world.clock.now())
+        elif event.type == agent_pb2.Event.REGISTERED:
+            peer = self.net.streams[link].peer
+            if isinstance(peer, AgentModel) and peer.doubtful:
+                self.liars.add(event.registered.agent_id.value)
 
     # ---- The network -----------------------------------------------------------
 
@@ -117,8 +123,6 @@ class Run:
         if not up:
             item = self.net.deliver_down(stream)
             self.note("%s <- %d: %s", stream.peer.name, stream.number, item)
-            if isinstance(stream.peer, AgentModel) and stream.peer.doubtful:
-                self.liars.add(stream.peer.id)
             return
         now = self.world.clock.now()
         item = self.net.take_up(stream)
@@ -208,7 +212,7 @@ class Run:
     def _twin(self, rng: random.Random) -> None:
         """A second agent at the address of one that is away: that one counts as removed,
         and its tasks as lost for good, until it comes back all the same."""
-        away = [each for each in self.agents if each.stream is None and each.id]
+        away = [a for a in self.agents if a.stream is None and a.id and not a.faulty]
         if not away or len(self.agents) > MAX_AGENTS:
             return
         old = rng.choice(away)
@@ -352,7 +356,7 @@ class Run:
             return
         suppressed = [role for role in scheduler.roles if rng.random() < 0.1]
         self.note("%s subscribes again", scheduler.name)
-        scheduler.subscribe(suppressed)
+        scheduler.subscribe(suppressed, anew=rng.random() < 0.5)
 
     def _crash_scheduler(self, rng: random.Random) -> None:
         scheduler = self._scheduler(rng)

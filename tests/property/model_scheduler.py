@@ -127,6 +127,8 @@ class SchedulerModel:
         # The states that its tasks were said to be in.
         self.seen: set[str] = set()
         self._serial = 0
+        self._life = 1
+        self._attempts = 0
 
     @property
     def id(self) -> str:
@@ -142,15 +144,20 @@ class SchedulerModel:
 
     # ---- The stream ------------------------------------------------------------
 
-    def subscribe(self, suppressed: list[str] | None = None) -> None:
-        """On a new stream, as a new instance; an older one is not ended by us."""
+    def subscribe(self, suppressed: list[str] | None = None, anew: bool = False) -> None:
+        """On a new stream; an older one is not ended by us.  `anew`: another process."""
         self._lose()
         self.stream = self.net.open(self, of_agent=False)
-        self.say(
-            type=Call.SUBSCRIBE,
-            framework_id=self.info.id if self.id else None,
-            subscribe=Call.Subscribe(framework_info=self.info, suppressed_roles=suppressed or ()),
+        self._life += anew
+        self._attempts += 1
+        subscribe = Call.Subscribe(
+            framework_info=self.info,
+            suppressed_roles=suppressed or (),
+            instance=f"{self.name}/{self._life}",
+            attempt=self._attempts,
         )
+        own = self.info.id if self.id else None
+        self.say(type=Call.SUBSCRIBE, framework_id=own, subscribe=subscribe)
 
     def lost(self, stream: Stream) -> None:
         if stream is self.stream:
@@ -167,6 +174,7 @@ class SchedulerModel:
             self.stream.send(Call(**fields))
 
     def crash(self, rng: random.Random) -> None:
+        self._life += 1
         if self.stream is not None:
             self.net.leave(self.stream, rng)
             self._lose()
@@ -194,8 +202,10 @@ class SchedulerModel:
             self.info.id.CopyFrom(event.subscribed.framework_id)
             self.subscribed = True
             self.reconcile()
-        elif kind == Event.ERROR and "removed" in event.error.message:
-            self.ended = True
+        elif kind == Event.ERROR:
+            self.ended = "removed" in event.error.message
+            if "failed over" in event.error.message and self._life == 1 and not self.faulty:
+                raise Broken(f"{self.name} is displaced by a stream of its own")
 
     def _forget_offer(self, offer_id: str) -> None:
         if self.offers.pop(offer_id, None) is not None:

@@ -69,20 +69,20 @@ def test_the_histories_have_met_what_they_are_meant_to_meet():
     assert [what for what in meant if not _met[what]] == []
 
 
-def _digest(seed: int) -> str:
+def digest(seed: int, steps: int) -> str:
     run = Run(seed)
     run.record = True
-    histories.play(seed, histories.history(seed, _STEPS), run)
+    histories.play(seed, histories.history(seed, steps), run)
     return run.digest.hexdigest()
 
 
 def test_the_same_history_gives_the_same_events():
-    assert _digest(1) == _digest(1)
+    assert digest(1, _STEPS) == digest(1, _STEPS)
 
 
 def test_the_same_history_gives_the_same_events_in_another_process():
     # There, sets of texts have another order.
-    code = "from tests.property.test_master_core import _digest; print(_digest(2))"
+    code = f"from {__name__} import digest; print(digest(2, {_STEPS}))"
     hash_seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     there = subprocess.run(
         [sys.executable, "-c", code],
@@ -92,4 +92,4 @@ def test_the_same_history_gives_the_same_events_in_another_process():
         text=True,
         check=True,
     )
-    assert there.stdout.strip() == _digest(2)
+    assert there.stdout.strip() == digest(2, _STEPS)

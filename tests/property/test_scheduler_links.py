@@ -37,6 +37,7 @@ class SessionMachine(RuleBasedStateMachine):
             checks.complete_framework(make_framework(), "user", "host"),
             clock=ManualClock(),
             client="model",
+            instance="process 1",
         )
         self.numbers = itertools.count(1)
         self.connected = False

@@ -59,6 +59,13 @@ def test_second_opening_carries_the_id_at_both_places():
     assert call.framework_id.value == call.subscribe.framework_info.id.value == "f1"
 
 
+def test_streams_of_one_process_are_numbered_so_that_a_late_one_is_known():
+    sess = make_session()
+    first, second = [sess.opening().calls[0].subscribe for _ in range(2)]
+    assert first.instance == second.instance == "process 1"
+    assert first.attempt < second.attempt
+
+
 def test_subscribed_is_shown_and_its_facts_are_kept():
     sess = make_session()
     subscribe(

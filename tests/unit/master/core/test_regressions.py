@@ -3,6 +3,7 @@
 import pytest
 
 from master.core.cluster import Options
+from master.core.tasks import MAX_ENDED
 from mesos_py.states import (
     TASK_FAILED,
     TASK_FINISHED,
@@ -186,3 +187,91 @@ def test_a_task_that_was_history_is_charged_as_its_agent_says_when_it_is_back(wo
     task = world.cluster.frameworks[framework.id].tasks["t1"]
     assert world.cluster.ledger.allocation(agent.id, task.holder) == task.resources
     assert task.resources.scalar("cpus") == 2.0
+
+
+def test_the_repeated_end_of_a_task_is_not_taken_for_that_of_the_next_with_its_id(world):
+    agent = world.agent()
+    framework = world.framework()
+    framework.start("t1")
+    last = agent.report("t1", TASK_KILLED, framework)
+    framework.acknowledge(agent, "t1", last)
+    framework.start("t1")
+    agent.take()
+    agent.report("t1", TASK_KILLED, framework, uuid=last)  # it was on its way already
+    assert framework.updates() == []
+    assert agent.orders() == ["ACKNOWLEDGE"]
+    task = world.cluster.frameworks[framework.id].tasks["t1"]
+    assert world.cluster.ledger.allocation(agent.id, task.holder) == task.resources
+
+
+def test_a_task_whose_order_was_lost_with_the_acknowledgement_of_its_namesake_is_dropped(world):
+    agent = world.agent()
+    framework = world.framework(capabilities=AWARE)
+    framework.start("t1")
+    last = agent.report("t1", TASK_KILLED, framework)
+    framework.acknowledge(agent, "t1", last)
+    framework.start("t1")
+    framework.take()
+    listed = agent.task(
+        "t1", framework, TASK_KILLED, status_update_state=TASK_KILLED, status_update_uuid=last
+    )
+    agent.register([listed])
+    assert states(framework.updates()) == ["TASK_DROPPED"]
+    agent.report("t1", TASK_KILLED, framework, uuid=last)
+    assert framework.updates() == []
+    assert agent.orders() == ["ACKNOWLEDGE"]
+    assert world.cluster.frameworks[framework.id].tasks == {}
+    assert not world.cluster.ledger.allocated(agent.id)
+
+
+def test_the_acknowledged_ends_that_are_remembered_of_an_agent_are_bounded(world):
+    agent = world.agent()
+    framework = world.framework()
+    for number in range(MAX_ENDED + 1):
+        framework.start(f"t{number}")
+        uuid = agent.report(f"t{number}", TASK_FINISHED, framework)
+        framework.acknowledge(agent, f"t{number}", uuid)
+    ended = world.cluster.agents[agent.id].ended
+    assert len(ended) == MAX_ENDED
+    assert (framework.id, "t0") not in ended
+
+
+def late(world, agent, instance, attempt):
+    """A REGISTER of the agent that arrives now on a stream of its own; what comes back."""
+    link = world.link()
+    register = agent_pb2.Call.Register(
+        agent_info=agent.info, protocol_version=1, instance=instance, attempt=attempt
+    )
+    call = agent_pb2.Call(type=agent_pb2.Call.REGISTER, register=register)
+    world.core.agent_call(link, call, world.clock.now())
+    return world.outbox.take(link)
+
+
+def test_a_registration_that_was_overtaken_by_a_later_one_is_ignored(world):
+    # It names what ran long ago, and would free what has been started since.
+    agent = world.agent()
+    assert late(world, agent, "process 1", attempt=2)
+    record = world.cluster.agents[agent.id]
+    link = record.link
+    assert late(world, agent, "process 1", attempt=1) == []
+    assert record.link == link
+    assert late(world, agent, "process 1", attempt=3)
+    assert late(world, agent, "process 2", attempt=1)
+
+
+def test_a_subscription_that_was_overtaken_by_a_later_one_displaces_nobody(world):
+    framework = world.framework(failover_timeout=60.0)
+    framework.subscribe(instance="process 1", attempt=2)
+    link = framework.link
+    assert framework.subscribe(instance="process 1", attempt=1) == []
+    assert world.cluster.frameworks[framework.id].link == link
+    assert framework.subscribe(instance="process 2", attempt=1)
+
+
+def test_the_first_subscription_of_a_process_may_arrive_after_its_second(world):
+    framework = world.framework()
+    first = pb.FrameworkInfo(name="f", user="nobody")
+    framework.subscribe(instance="process 1", attempt=2)
+    other = type(framework)(world, first)
+    assert other.subscribe(instance="process 1", attempt=1) == []
+    assert len(world.cluster.frameworks) == 1
