@@ -19,9 +19,13 @@ from agent.api.executor_service import ExecutorServer, ExecutorService
 from agent.api.files import FileService
 from agent.api.master_link import MasterLink
 from agent.api.shell import Shell
+from agent.checkpoint import cleanup
+from agent.checkpoint.store import Checkpoint, boot_id, forget_all
 from agent.containers.isolating import Isolating
 from agent.containers.launcher import Launcher
+from agent.containers.warden import OnAgentLoss
 from agent.core.agent import AgentCore
+from agent.core.recovery import SavedContainer, require_compatible
 from agent.core.state import Settings
 from agent.isolation import base as isolation
 from agent.resources import offered, parse_attributes
@@ -97,6 +101,31 @@ class AgentFlags:
         check=at_least(0),
         help="Time from telling tasks and executors to end to killing them",
     )
+    tasks_on_exit: str = flag(
+        "keep",
+        kind=config.choice("keep", "end"),
+        help="What becomes of tasks when the agent gets SIGTERM, or dies: they run on, and the"
+        " next start takes them up again, or they end.  SIGINT and SIGUSR1 always end them",
+    )
+    recover: str = flag(
+        "reconnect",
+        kind=config.choice("reconnect", "cleanup"),
+        help="What to do with tasks of an earlier run: go on with them, or end them all,"
+        " forget that this agent was ever registered, and exit",
+    )
+    recovery_timeout_s: float = flag(
+        900.0,
+        kind=config.duration_s,
+        check=at_least(0),
+        help="Tasks end when no agent has come back for them within this time",
+    )
+    executor_reregistration_timeout_s: float = flag(
+        10.0,
+        kind=config.duration_s,
+        check=at_least(0.01),
+        help="An executor that has not come back by then to an agent that was started again"
+        " is killed",
+    )
     registration_backoff_s: float = flag(
         1.0,
         kind=config.duration_s,
@@ -138,7 +167,11 @@ class AgentDaemon:
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._failure: MesosPyError | None = None
         self._asked = 0
+        # The tasks go on without this process.
+        self._leaving = False
         self._agent_id = ""
+        # Whether the port file is there: the agent has registered since it was started.
+        self._shown = False
         self._resources = Resources()
         self._clean_up = contextlib.AsyncExitStack()
         self._shell: Shell | None = None
@@ -162,6 +195,8 @@ class AgentDaemon:
             stack.push_async_callback(detector.close)
             stack.callback(DirectoryLock(self.work_dir).release)
             self._resources = offered(flags.resources, self.work_dir)
+            self._checkpoint = Checkpoint(self.work_dir)
+            stack.callback(self._checkpoint.close)
             server = rpc.new_server()
             stack.push_async_callback(server.stop, 0.2)
             self.port = rpc.bind(server, flags.ip, flags.port)
@@ -186,6 +221,7 @@ class AgentDaemon:
     ) -> None:
         flags = self.flags
         executor_server = ExecutorServer(self.work_dir)
+        wait = flags.tasks_on_exit == "keep"
         stack.push_async_callback(executor_server.close)
         settings = Settings(
             work_dir=str(self.work_dir),
@@ -193,13 +229,23 @@ class AgentDaemon:
             executor_registration_timeout_s=flags.executor_registration_timeout_s,
             executor_shutdown_grace_s=flags.executor_shutdown_grace_period_s,
             max_completed_tasks=flags.max_completed_executors,
+            executor_reregistration_timeout_s=flags.executor_reregistration_timeout_s,
+            recovery_timeout_s=flags.recovery_timeout_s if wait else 0.0,
+            boot_id=boot_id(),
         )
         core = AgentCore(settings, info, RandomIds())
-        shell = self._shell = Shell(core, SystemClock(), Metrics(prefix="mesos_py_agent_"), self)
+        saved = self._restored(core, info)
+        metrics = Metrics(prefix="mesos_py_agent_")
+        shell = self._shell = Shell(core, SystemClock(), metrics, self._checkpoint, self)
         stack.callback(shell.close)
         files = FileService(str(self.work_dir), lambda: self._agent_id, core.find_task)
         executors = ExecutorService(shell)
-        launcher = self._launcher = Launcher(str(self.work_dir), shell)
+        launcher = self._launcher = Launcher(
+            str(self.work_dir),
+            shell,
+            OnAgentLoss.WAIT if wait else OnAgentLoss.KILL,
+            flags.recovery_timeout_s,
+        )
         backoff = Backoff(
             flags.registration_backoff_s,
             max(flags.registration_backoff_s, rpc.LINK_TIMEOUTS.backoff_cap_s),
@@ -207,8 +253,10 @@ class AgentDaemon:
         )
         link = self._link = MasterLink(detector, shell, backoff, os.urandom(8).hex())
         shell.wire(link, launcher, executors, files)
-        await launcher.start()
-        stack.push_async_callback(launcher.close)
+        if self._agent_id:
+            launcher.isolating = Isolating(self._isolators())
+        stack.push_async_callback(self._end_launcher, launcher)
+        await launcher.start(saved)
         await executor_server.start(executors)
         agent_pb2_grpc.add_AgentFilesServicer_to_server(files, server)
         await server.start()
@@ -216,17 +264,46 @@ class AgentDaemon:
         linking.add_done_callback(self._link_ended)
         stack.push_async_callback(_cancelled, linking)
 
+    def _restored(self, core: AgentCore, info: pb.AgentInfo) -> list[SavedContainer]:
+        """Go on from the checkpoint; the containers of the earlier run to look for."""
+        now = SystemClock().now()
+        restored = core.restore(self._checkpoint.read(), now)
+        for text in restored.damaged:
+            log.error("damaged record", record=text)
+        if restored.info is None:
+            return []
+        self._agent_id = restored.info.id.value
+        same_boot = restored.boot_id == boot_id()
+        saved = core.saved_containers() if same_boot else []
+        require_compatible(restored.info, info, saved)
+        if not same_boot:
+            core.on_rebooted(now)
+        log.info("recovered", agent=self._agent_id, containers=len(saved), rebooted=not same_boot)
+        return saved
+
+    async def _end_launcher(self, launcher: Launcher) -> None:
+        if self._leaving:
+            await launcher.leave()
+            return
+        await launcher.close()
+        if self._asked:
+            # Nothing is left that anybody could ask for; the next start is a new agent.
+            forget_all(self.work_dir)
+
     # ---- What the shell tells (ShellEvents) -----------------------------------------
 
     def registered(self, agent_id: str) -> None:
-        if self._agent_id or not agent_id:
+        if self._shown or not agent_id:
             return
-        self._agent_id = agent_id
-        facts = isolation.AgentFacts(agent_id, str(self.work_dir), self._resources)
-        assert self._launcher is not None
         try:
-            made = [factory(facts) for factory in isolation.resolve(self.flags.isolation)]
-            self._launcher.isolating = Isolating(made)
+            if not self._agent_id:
+                self._agent_id = agent_id
+                made = self._isolators()
+                assert self._launcher is not None
+                for each in made:
+                    each.recover(())
+                self._launcher.isolating = Isolating(made)
+            self._shown = True
             if self.flags.port_file is not None:
                 write_atomically(self.flags.port_file, f"{self.port}\n")
         except MesosPyError as error:
@@ -234,6 +311,10 @@ class AgentDaemon:
         except OSError as error:
             reason = error.strerror or str(error)
             self._fail(InvalidValue("port-file", str(self.flags.port_file), reason))
+
+    def _isolators(self) -> list[isolation.Isolator]:
+        facts = isolation.AgentFacts(self._agent_id, str(self.work_dir), self._resources)
+        return [factory(facts) for factory in isolation.resolve(self.flags.isolation)]
 
     def must_end(self, reason: str, wanted: bool) -> None:
         if not wanted:
@@ -251,9 +332,19 @@ class AgentDaemon:
         if self._failure is None:
             log.error("agent must end", error=error)
             self._failure = error
-            self.stop()
+            self.end()
 
     # ---- The end ----------------------------------------------------------------------
+
+    def end(self) -> None:
+        """As `--tasks-on-exit` says: leave the tasks to the next run, or stop."""
+        if self.flags.tasks_on_exit == "end" or self._asked:
+            self.stop()
+            return
+        self._leaving = True
+        log.info("agent leaving, tasks go on")
+        if not self.ended.done():
+            self.ended.set_result(None)
 
     def stop(self) -> None:
         """End all tasks with their grace, then the agent; asked twice: at once."""
@@ -267,12 +358,15 @@ class AgentDaemon:
 
     async def close(self) -> None:
         """Tell the master, and leave nothing running.  Raises what made the agent end."""
-        if self._shell is not None and self._link is not None and self._asked == 1:
+        if self._leaving:
+            if self._shell is not None:
+                self._shell.close()
+        elif self._shell is not None and self._link is not None and self._asked == 1:
             await self._shell.all_acknowledged(LAST_ACKS_S)
             leaving = agent_pb2.Call.Unregister(message="the agent was stopped")
             last = agent_pb2.Call(type=agent_pb2.Call.UNREGISTER, unregister=leaving)
             await self._link.finish(last, LAST_WORDS_S)
-        if self.flags.port_file is not None and self._agent_id:
+        if self.flags.port_file is not None and self._shown:
             self.flags.port_file.unlink(missing_ok=True)
         await self._clean_up.aclose()
         if self._failure is not None:
@@ -285,10 +379,14 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
 
 
 async def serve(flags: AgentFlags) -> None:
-    """Run an agent until SIGTERM or SIGINT, or until it may not go on (MesosPyError)."""
+    """Run an agent until SIGTERM, SIGINT or SIGUSR1, or until it may not go on (MesosPyError)."""
+    if flags.recover == "cleanup":
+        await cleanup.clean_up(flags.work_dir.absolute(), flags.isolation)
+        return
     daemon = AgentDaemon(flags)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    loop.add_signal_handler(signal.SIGTERM, daemon.end)
+    for number in (signal.SIGINT, signal.SIGUSR1):
         loop.add_signal_handler(number, daemon.stop)
     try:
         await daemon.start()

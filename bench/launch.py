@@ -47,7 +47,7 @@ def run(quick: bool) -> Result:
     runs, launches = (2, 10) if quick else (5, 200)
     with processes() as running:
         _, master = running.daemon("master")
-        running.daemon("agent", "--master", master, "--resources", AGENT)
+        running.daemon("agent", "--master", master, "--resources", AGENT, "--tasks-on-exit=end")
         found = asyncio.run(measure(master, runs, launches))
     return result(found, launches)
 

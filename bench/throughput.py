@@ -48,7 +48,8 @@ def run(quick: bool) -> Result:
     runs, tasks, directly = (2, 50, 50) if quick else (5, 2000, 1000)
     with processes() as running:
         master, address = running.daemon("master")
-        agent, _ = running.daemon("agent", "--master", address, "--resources", AGENT)
+        flags = ["--master", address, "--resources", AGENT, "--tasks-on-exit=end"]
+        agent, _ = running.daemon("agent", *flags)
         wardens = [child.pid for child in psutil.Process(agent.pid).children()]
         pids = {
             "master": [master.pid],

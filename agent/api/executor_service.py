@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import os
+import stat
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,7 +17,7 @@ import grpc.aio
 
 from agent.core.effects import ExecutorKey
 from mesos_py import logs, rpc
-from mesos_py.errors import MesosPyError
+from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.outbox import Outbox
 from mesos_py.v1 import executor_pb2
 from mesos_py.v1 import types_pb2 as pb
@@ -171,12 +174,15 @@ def _is_end(message: object) -> bool:
 
 
 class ExecutorServer:
-    """The gRPC server on its Unix socket, whose path is short enough for the kernel."""
+    """The gRPC server on its Unix socket, whose path is short enough for the kernel.
+
+    Raises InvalidValue when there is no place for such a path.
+    """
 
     def __init__(self, work_dir: Path) -> None:
         self._work_dir = work_dir
         self._server: grpc.aio.Server | None = None
-        self._elsewhere: tempfile.TemporaryDirectory[str] | None = None
+        self._elsewhere: Path | None = None
         self.path = self._choose_path()
 
     @property
@@ -188,10 +194,22 @@ class ExecutorServer:
         path = self._work_dir / SOCKET_NAME
         if len(bytes(path)) < MAX_SOCKET_PATH:
             return path
-        self._elsewhere = tempfile.TemporaryDirectory(prefix="mesos-py-agent-")
+        # The same again after a restart: executors come back to it.
+        digest = hashlib.sha256(bytes(self._work_dir)).hexdigest()[:14]
+        places = [Path(base, f"mesos-py-{digest}") for base in (tempfile.gettempdir(), "/tmp")]
+        short = [each for each in places if len(bytes(each / SOCKET_NAME)) < MAX_SOCKET_PATH]
+        directory = self._elsewhere = short[0]
         # Executors of other users must get at the socket, and at nothing else there.
-        Path(self._elsewhere.name).chmod(0o711)
-        return Path(self._elsewhere.name) / SOCKET_NAME
+        try:
+            directory.mkdir(mode=0o700, exist_ok=True)
+            there = directory.lstat()
+            if not stat.S_ISDIR(there.st_mode) or there.st_uid != os.getuid():
+                raise InvalidValue("work-dir", str(self._work_dir), f"{directory} is not ours")
+            directory.chmod(0o711)
+        except OSError as error:
+            text = f"cannot make {directory} for its socket: {error.strerror}"
+            raise InvalidValue("work-dir", str(self._work_dir), text) from None
+        return directory / SOCKET_NAME
 
     async def start(self, service: ExecutorService) -> None:
         # Left by an agent that was killed; the lock says that it is not another's.
@@ -209,4 +227,5 @@ class ExecutorServer:
         with contextlib.suppress(OSError):
             self.path.unlink(missing_ok=True)
         if self._elsewhere is not None:
-            self._elsewhere.cleanup()
+            with contextlib.suppress(OSError):
+                self._elsewhere.rmdir()

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 from agent.api.executor_service import ExecutorService
 from agent.api.files import FileService
 from agent.api.master_link import MasterLink
+from agent.checkpoint.store import Checkpoint, CheckpointUnwritable
 from agent.containers.launcher import Launcher
 from agent.core.agent import AgentCore
 from agent.core.effects import (
@@ -17,6 +18,7 @@ from agent.core.effects import (
     Drop,
     Effect,
     ExecutorKey,
+    ForgetContainer,
     KillContainer,
     LaunchContainer,
     SendExecutor,
@@ -25,6 +27,7 @@ from agent.core.effects import (
     TaskEnded,
     UpdateContainer,
 )
+from agent.core.journal import Change
 from agent.core.records import Exit
 from agent.isolation.base import Limitation
 from mesos_py import logs
@@ -38,6 +41,8 @@ from mesos_py.version import VERSION
 T = TypeVar("T")
 log = logs.get("agent")
 
+# When to look again whether the disk has room.
+WRITE_AGAIN_S: Final = 1.0
 _INTERNAL: Final = "internal error; see the agent's log"
 
 
@@ -57,13 +62,23 @@ class Shell:
     """Implements what link, launcher and services tell (LinkEvents and so on)."""
 
     def __init__(
-        self, core: AgentCore, clock: Clock, metrics: Metrics, events: ShellEvents
+        self,
+        core: AgentCore,
+        clock: Clock,
+        metrics: Metrics,
+        checkpoint: Checkpoint,
+        events: ShellEvents,
     ) -> None:
         self.core = core
         self._clock = clock
+        self._checkpoint = checkpoint
+        # Not written yet, and what is to be done when it is.
+        self._unwritten: list[Change] = []
+        self._held: list[Effect] = []
         self._events = events
         self._metrics = metrics
         self._timer: asyncio.TimerHandle | None = None
+        self._retry: asyncio.TimerHandle | None = None
         self._settled: asyncio.Event | None = None
         self._do: dict[type[Any], Callable[[Any], object]] = {}
 
@@ -82,6 +97,7 @@ class Shell:
             CloseExecutor: lambda effect: executors.close_stream(effect.key, effect.reason),
             LaunchContainer: lambda effect: launcher.launch(effect.spec),
             KillContainer: lambda effect: launcher.kill(effect.container_id, effect.signal),
+            ForgetContainer: lambda effect: launcher.forget(effect.container_id),
             UpdateContainer: lambda effect: launcher.update(effect.container_id, effect.resources),
             TaskEnded: lambda effect: files.task_ended(effect.key),
             Drop: self._dropped,
@@ -89,9 +105,10 @@ class Shell:
         }
 
     def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._retry):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._retry = None
 
     # ---- Stopping -----------------------------------------------------------------
 
@@ -163,8 +180,9 @@ class Shell:
 
     # ---- What is heard of containers (ContainerEvents) ----------------------------
 
-    def container_started(self, container_id: str, pid: int) -> None:
-        self._guarded("start", self.core.on_container_started, container_id, pid, self._now())
+    def container_started(self, container_id: str, pid: int, start_ticks: int = 0) -> None:
+        now = self._now()
+        self._guarded("start", self.core.on_container_started, container_id, pid, now, start_ticks)
 
     def container_failed(self, container_id: str, message: str) -> None:
         self._guarded("failure", self.core.on_container_failed, container_id, message, self._now())
@@ -188,13 +206,39 @@ class Shell:
 
     def _act(self) -> None:
         """Carry out all that the core has decided, and see to its next deadline."""
-        while effects := self.core.take_effects():
+        while effects := self._take_effects():
             for effect in effects:
                 self._carry_out(effect)
         self._launcher.flush()
         self._arm()
         if self._settled is not None and not self.core.unacknowledged:
             self._settled.set()
+
+    def _take_effects(self) -> list[Effect]:
+        """What may be done now: all, once what it rests on is written down."""
+        self._held.extend(self.core.take_effects())
+        self._unwritten.extend(self.core.take_changes())
+        if self._unwritten:
+            try:
+                self._checkpoint.write(self._unwritten)
+            except CheckpointUnwritable as error:
+                self._write_again(error)
+                return []
+            self._unwritten.clear()
+        effects, self._held = self._held, []
+        return effects
+
+    def _write_again(self, error: CheckpointUnwritable) -> None:
+        """Nothing is promised that is not written: all waits until that is possible."""
+        if self._retry is None:
+            log.error("checkpoint cannot be written; the agent waits", error=error)
+            self._metrics.drop("checkpoint not written")
+            loop = asyncio.get_running_loop()
+            self._retry = loop.call_later(WRITE_AGAIN_S, self._try_again)
+
+    def _try_again(self) -> None:
+        self._retry = None
+        self._act()
 
     def _carry_out(self, effect: Effect) -> None:
         try:

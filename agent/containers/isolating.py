@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from agent.isolation.base import Container, Isolator, Limitation, Preparation
+from agent.isolation.base import Container, Isolator, Limitation, Preparation, Recovered
 from agent.isolation.posix import PosixIsolator
 from mesos_py import logs
 from mesos_py.resources import Resources
@@ -74,6 +74,24 @@ class Isolating:
                     each.watch(container_id, exceeded)
             except Exception as error:
                 failed(error)
+
+        if self.active:
+            self._submit(container_id, work)
+
+    def recover(self, containers: Sequence[Recovered]) -> None:
+        """Before anything else.  In a thread; raises what one raised."""
+        for each in self._isolators:
+            each.recover(containers)
+
+    def resume(self, container_id: str, exceeded: Callable[[Limitation], None]) -> None:
+        """Watch a container that was recovered."""
+
+        def work() -> None:
+            for each in self._isolators:
+                try:
+                    each.watch(container_id, exceeded)
+                except Exception as error:
+                    log.warning("limits are not watched", container=container_id, error=error)
 
         if self.active:
             self._submit(container_id, work)

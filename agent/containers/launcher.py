@@ -6,34 +6,35 @@
 Without isolators, and for a user that is known, the request goes to the warden at
 once.  When a warden is lost its tasks go on: they become this process's own children,
 which is their subreaper too, and are watched from here; a new warden starts new ones.
+
+The warden outlives the agent, too.  An agent that is started again looks for it, hears
+which containers run and how others ended, and goes on; should it have been lost as
+well, its containers are watched without it (`adrift`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import enum
-import os
 import signal
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from agent.containers import sandbox
+from agent.containers import adrift, sandbox, settling
 from agent.containers.isolating import Isolating
-from agent.containers.processes import (
-    UNSURE_RETRY_S,
-    Processes,
-    become_subreaper,
-    children,
-    marked_container,
-)
+from agent.containers.processes import become_subreaper, start_ticks
+from agent.containers.settling import LOST_AT_START, UNSEEN
 from agent.containers.spawn import StartRequest
+from agent.containers.strays import Strays, just_started
 from agent.containers.users import User, Users
 from agent.containers.warden import OnAgentLoss
-from agent.containers.warden_client import WardenClient
+from agent.containers.warden_client import WardenClient, attach, forget_word
 from agent.core.effects import ContainerSpec, Signal
 from agent.core.records import Exit
+from agent.core.recovery import SavedContainer
 from agent.isolation.base import NOTHING, Container, Limitation, Preparation
 from mesos_py import logs
 from mesos_py.errors import MesosPyError
@@ -43,9 +44,6 @@ from mesos_py.v1 import types_pb2 as pb
 log = logs.get("agent.containers")
 
 STOPPED = "stopped before it was started"
-LOST_AT_START = (
-    "the process that starts tasks ended just then: it is not known whether this one ran"
-)
 # Wardens that end again and again are started more slowly.
 RESTART_PAUSE_S = 1.0
 QUICK_RESTARTS = 3
@@ -55,7 +53,7 @@ RESTARTS_WINDOW_S = 60.0
 class ContainerEvents(Protocol):
     """Who is told of containers.  Called on the event loop."""
 
-    def container_started(self, container_id: str, pid: int) -> None: ...
+    def container_started(self, container_id: str, pid: int, start_ticks: int) -> None: ...
 
     def container_failed(self, container_id: str, message: str) -> None: ...
 
@@ -76,9 +74,11 @@ class _Phase(enum.Enum):
 
 @dataclass(slots=True, eq=False)
 class _Container:
-    spec: ContainerSpec
+    container_id: str
+    sandbox: tuple[str, ...]
     phase: _Phase = _Phase.PREPARING
     pid: int = 0
+    start_ticks: int = 0
     # What the warden was asked, until it has answered.
     request: StartRequest | None = None
     # The last signal that was asked for.
@@ -88,25 +88,95 @@ class _Container:
 class Launcher:
     """All containers of one agent.  Used from one event loop, the main thread's."""
 
-    def __init__(self, work_dir: str, events: ContainerEvents) -> None:
+    def __init__(
+        self,
+        work_dir: str,
+        events: ContainerEvents,
+        on_agent_loss: OnAgentLoss = OnAgentLoss.KILL,
+        recovery_timeout_s: float = 900.0,
+    ) -> None:
+        """`on_agent_loss`: what becomes of containers when this process ends; with WAIT
+        they are ended if no agent has come for them within `recovery_timeout_s`."""
         self._work_dir = work_dir
         self._events = events
+        self._on_agent_loss = on_agent_loss
+        self._recovery_timeout_s = recovery_timeout_s
         self._users = Users()
         self._containers: dict[str, _Container] = {}
         self._warden: WardenClient | None = None
         # Requests while there is no warden.
         self._held: list[list[Any]] = []
-        # Containers whose warden was lost, now children of this process.
-        self._orphans = Processes(shared=True)
-        self._look_again: asyncio.TimerHandle | None = None
+        # Whether the warden was started by an earlier run of this agent.
+        self._inherited = False
+        self._strays = Strays(self._ended, self._events.containers_told)
         self._losses_s: deque[float] = deque(maxlen=QUICK_RESTARTS)
         self._restart: asyncio.Task[None] | None = None
-        self._orphans_gone = asyncio.Event()
+        # Containers of which the file of a warden that has ended tells.
+        self._left_word: set[str] = set()
         self.isolating = Isolating([])
 
-    async def start(self) -> None:
+    async def start(self, saved: Sequence[SavedContainer] = ()) -> None:
+        """`saved`: containers of the agent's earlier run.  How each is now is told as
+        events before this returns, as far as it has ended since.
+
+        What else runs of the agent's is none that it knows, and is ended.
+        """
         become_subreaper()
-        await self._start_warden()
+        attached = await asyncio.to_thread(attach, self._work_dir)
+        since: list[list[Any]] = []
+        if attached is None:
+            known = await asyncio.to_thread(settling.read, self._work_dir)
+            self._left_word = set(known.results)
+        else:
+            known, since = settling.asked(attached)
+        outcomes = await asyncio.to_thread(settling.settle, saved, known, self._has_begun)
+        recovered = settling.recovered(saved, outcomes)
+        await asyncio.to_thread(self.isolating.recover, recovered)
+        for each in saved:
+            self._take_up(each, outcomes[each.container_id])
+        self._disown({each.container_id for each in saved}, known)
+        # From now on it may say more.
+        if attached is None:
+            await self._start_warden()
+        else:
+            warden = WardenClient(self)
+            await warden.take_over(attached)
+            warden.send(["on_agent_loss", self._on_agent_loss.value, self._recovery_timeout_s])
+            self._inherited = True
+            self._use(warden)
+        self.warden_said(since)
+
+    def _take_up(self, saved: SavedContainer, outcome: settling.Outcome) -> None:
+        container_id = saved.container_id
+        container = _Container(container_id, saved.sandbox, _Phase.RUNNING)
+        self._containers[container_id] = container
+        if isinstance(outcome, settling.Told):
+            self._told(outcome.message)
+        elif isinstance(outcome, settling.Failed):
+            self._fail(container_id, outcome.text)
+        elif isinstance(outcome, settling.EndedUnseen):
+            self._ended(container_id, Exit(None, UNSEEN))
+        else:
+            log.info("container goes on", container=container_id, pid=outcome.pid)
+            container.pid, container.start_ticks = outcome.pid, saved.start_ticks
+            if outcome.adrift is not None:
+                self._strays.add_adrift(container_id, outcome.adrift)
+            if saved.pid is None:
+                self._started(container_id, outcome.pid)
+            else:
+                self.isolating.resume(container_id, self._exceeded(container_id))
+
+    def _disown(self, ours: set[str], known: settling.Knowledge) -> None:
+        """What the warden has beyond what the agent knows: a record was damaged."""
+        for container_id in (known.alive or {}).keys() - ours:
+            log.warning("container of nobody is ended", container=container_id)
+            self._send(["signal", container_id, int(signal.SIGKILL)])
+        for container_id in known.results.keys() - ours:
+            self.forget(container_id)
+
+    def _has_begun(self, where: tuple[str, ...]) -> bool:
+        """Whether there are traces of a start."""
+        return Path(self._work_dir, *where, sandbox.STDOUT).exists()
 
     def __len__(self) -> int:
         return len(self._containers)
@@ -119,13 +189,15 @@ class Launcher:
 
     def launch(self, spec: ContainerSpec) -> None:
         """Start it; `flush` afterwards."""
-        container = self._containers[spec.container_id] = _Container(spec)
+        container = self._containers[spec.container_id] = _Container(
+            spec.container_id, spec.sandbox
+        )
         user = self._users.known(spec.user)
         if user is not None and not self.isolating.active:
-            self._request(container, user, NOTHING)
+            self._request(container, spec, user, NOTHING)
             return
         future = self.isolating.run(spec.container_id, lambda: self._prepare(spec))
-        future.add_done_callback(lambda done: self._prepared(container, done))
+        future.add_done_callback(lambda done: self._prepared(container, spec, done))
 
     def kill(self, container_id: str, number: Signal) -> None:
         """Send a signal to all its processes; `flush` afterwards."""
@@ -133,14 +205,22 @@ class Launcher:
         if container is None:
             return
         container.signal = number
-        if container_id in self._orphans:
-            self._orphans.signal(container_id, number)
+        if container_id in self._strays:
+            self._strays.signal(container_id, number)
         elif container.phase is not _Phase.PREPARING:
             self._send(["signal", container_id, int(number)])
 
     def update(self, container_id: str, resources: Resources) -> None:
         if container_id in self._containers:
             self.isolating.update(container_id, resources)
+
+    def forget(self, container_id: str) -> None:
+        """How it ended is written down; `flush` afterwards."""
+        self._send(["forget", container_id])
+        if container_id in self._left_word:
+            self._left_word.discard(container_id)
+            if not self._left_word:
+                forget_word(self._work_dir)
 
     def flush(self) -> None:
         """Write what was asked for as one message."""
@@ -151,12 +231,20 @@ class Launcher:
         """End everything that still runs, and the warden.  Nothing is told any more."""
         if self._restart is not None:
             self._restart.cancel()
-        for container in self._containers.values():
-            self._orphans.signal(container.spec.container_id, signal.SIGKILL)
+        for container_id in self._containers:
+            self._strays.signal(container_id, signal.SIGKILL)
         if self._warden is not None:
             await self._warden.close()
-        if len(self._orphans):
-            await self._orphans_gone.wait()
+        await self._strays.all_gone()
+        await self.isolating.close()
+
+    async def leave(self) -> None:
+        """Let everything go on, for the next run of this agent to find."""
+        if self._restart is not None:
+            self._restart.cancel()
+        if self._warden is not None:
+            await self._warden.leave()
+        self._strays.leave()
         await self.isolating.close()
 
     # ---- Preparing ----------------------------------------------------------------
@@ -187,13 +275,16 @@ class Launcher:
         return user, self.isolating.prepare(container)
 
     def _prepared(
-        self, container: _Container, done: asyncio.Future[tuple[User, Preparation]]
+        self,
+        container: _Container,
+        spec: ContainerSpec,
+        done: asyncio.Future[tuple[User, Preparation]],
     ) -> None:
         if done.cancelled():
             return  # the agent ends
         error = done.exception()
         if error is None and container.signal is None:
-            self._request(container, *done.result())
+            self._request(container, spec, *done.result())
             self.flush()
             return
         if error is None:
@@ -202,11 +293,12 @@ class Launcher:
             text = error.message
         else:
             text = f"cannot prepare the container: {type(error).__name__}: {error}"
-        self._fail(container.spec.container_id, text)
+        self._fail(container.container_id, text)
         self._events.containers_told()
 
-    def _request(self, container: _Container, user: User, extra: Preparation) -> None:
-        spec = container.spec
+    def _request(
+        self, container: _Container, spec: ContainerSpec, user: User, extra: Preparation
+    ) -> None:
         container.phase = _Phase.STARTING
         request = StartRequest(
             id=spec.container_id,
@@ -232,25 +324,27 @@ class Launcher:
     # ---- What the warden says -----------------------------------------------------
 
     def warden_said(self, messages: list[list[Any]]) -> None:
-        for what, container_id, detail in messages:
-            if what == "started":
-                self._started(container_id, detail)
-            elif what == "failed":
-                self._fail(container_id, detail)
-            else:
-                self._ended(container_id, Exit(detail))
+        for message in messages:
+            self._told(message)
         self._events.containers_told()
+
+    def _told(self, message: list[Any]) -> None:
+        what, container_id, detail = message
+        if what == "started":
+            self._started(container_id, detail)
+        elif what == "failed":
+            self._fail(container_id, detail)
+        else:
+            self._ended(container_id, Exit(detail))
 
     def _started(self, container_id: str, pid: int) -> None:
         container = self._containers.get(container_id)
         if container is None:
             return
         container.phase, container.pid, container.request = _Phase.RUNNING, pid, None
+        container.start_ticks = start_ticks(pid)
         if self.isolating.active:
-            loop = asyncio.get_running_loop()
-
-            def exceeded(limitation: Limitation) -> None:
-                loop.call_soon_threadsafe(self._limited, container_id, limitation)
+            exceeded = self._exceeded(container_id)
 
             def failed(error: Exception) -> None:
                 reason = pb.TaskStatus.REASON_CONTAINER_LAUNCH_FAILED
@@ -258,7 +352,16 @@ class Launcher:
                 exceeded(Limitation(reason, text, Resources()))
 
             self.isolating.isolate(container_id, pid, exceeded, failed)
-        self._events.container_started(container_id, pid)
+        self._events.container_started(container_id, pid, container.start_ticks)
+
+    def _exceeded(self, container_id: str) -> Callable[[Limitation], None]:
+        """What isolators call, from their threads."""
+        loop = asyncio.get_running_loop()
+
+        def exceeded(limitation: Limitation) -> None:
+            loop.call_soon_threadsafe(self._limited, container_id, limitation)
+
+        return exceeded
 
     def _limited(self, container_id: str, limitation: Limitation) -> None:
         if container_id in self._containers:
@@ -279,48 +382,43 @@ class Launcher:
 
     def warden_lost(self) -> None:
         self._warden = None
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGCHLD, self._reap_orphans)
-        # Those that it was about to start: are they there, or not?
-        leaders = {marked_container(pid): pid for pid in children() if _leads_session(pid)}
-        for container_id, container in list(self._containers.items()):
+        for container in list(self._containers.values()):
+            if container.container_id in self._strays:
+                continue
             if container.phase is _Phase.STARTING:
-                self._settle_start(container, leaders.get(container_id))
-            if container.phase is _Phase.RUNNING and container_id not in self._orphans:
-                self._orphans.add(container_id, container.pid)
-                if container.signal is not None:
-                    self._orphans.signal(container_id, container.signal)
-        self._orphans_gone.clear()
-        log.warning("tasks of the lost warden are watched by the agent", count=len(self._orphans))
-        self._reap_orphans()
-        self._restart = loop.create_task(self._restart_warden())
+                self._settle_start(container)
+            if container.phase is _Phase.RUNNING:
+                self._take_in(container)
+        self._inherited = False
+        count = len(self._strays)
+        log.warning("tasks of the lost warden are watched by the agent", count=count)
+        self._strays.reap()
+        self._restart = asyncio.get_running_loop().create_task(self._restart_warden())
 
-    def _settle_start(self, container: _Container, pid: int | None) -> None:
-        container_id = container.spec.container_id
-        if pid is not None:
+    def _settle_start(self, container: _Container) -> None:
+        """It was about to be started: is it there, or not?"""
+        container_id = container.container_id
+        if (pid := just_started(container_id)) is not None:
             self._started(container_id, pid)
         elif container.signal is not None:
             self._fail(container_id, STOPPED)
-        elif Path(self._work_dir, *container.spec.sandbox, sandbox.STDOUT).exists():
-            # It had begun: the process may have run and ended.  Not to be run twice.
+        elif self._has_begun(container.sandbox):
+            # The process may have run and ended.  Not to be run twice.
             self._fail(container_id, LOST_AT_START)
         else:
             self._send(["start", container.request])
 
-    def _reap_orphans(self) -> None:
-        for container_id, status in self._orphans.reap():
-            unknown = "the process that waited for it ended before"
-            self._ended(container_id, Exit(status, unknown if status is None else ""))
-        if not len(self._orphans):
-            self._orphans_gone.set()
-        elif self._orphans.unsure and self._look_again is None:
-            loop = asyncio.get_running_loop()
-            self._look_again = loop.call_later(UNSURE_RETRY_S, self._reap_orphans_again)
-        self._events.containers_told()
-
-    def _reap_orphans_again(self) -> None:
-        self._look_again = None
-        self._reap_orphans()
+    def _take_in(self, container: _Container) -> None:
+        """Watch a container that has lost its warden."""
+        container_id = container.container_id
+        if not self._inherited:
+            self._strays.add_child(container_id, container.pid)
+        elif found := adrift.find(container_id, container.pid, container.start_ticks):
+            self._strays.add_adrift(container_id, found)
+        else:
+            self._ended(container_id, Exit(None, UNSEEN))
+        if container.signal is not None:
+            self._strays.signal(container_id, container.signal)
 
     async def _restart_warden(self) -> None:
         now_s = asyncio.get_running_loop().time()
@@ -337,16 +435,12 @@ class Launcher:
 
     async def _start_warden(self) -> None:
         warden = WardenClient(self)
-        await warden.start(self._work_dir, OnAgentLoss.KILL)
+        await warden.start(self._work_dir, self._on_agent_loss, self._recovery_timeout_s)
+        self._use(warden)
+
+    def _use(self, warden: WardenClient) -> None:
         self._warden = warden
         for message in self._held:
             warden.send(message)
         self._held.clear()
         warden.flush()
-
-
-def _leads_session(pid: int) -> bool:
-    try:
-        return os.getsid(pid) == pid
-    except ProcessLookupError:
-        return False

@@ -88,6 +88,10 @@ class Processes:
         """Whether `reap` is to be called again after UNSURE_RETRY_S, without a signal."""
         return bool(self._unsure)
 
+    def running(self) -> list[tuple[str, int]]:
+        """The containers that are not empty, with the pids of their first processes."""
+        return [(group.container_id, group.pid) for group in self._groups.values()]
+
     def add(self, container_id: str, pid: int) -> None:
         """`pid` is a child of ours that leads its session: a container's first process."""
         group = _Group(container_id, pid)
@@ -183,7 +187,7 @@ class Processes:
                 group = by_session.get(os.getsid(pid))
             except ProcessLookupError:
                 continue
-            if group is None and (marked := _container_of(pid)) is not None:
+            if group is None and (marked := container_of(pid)) is not None:
                 group = self._groups.get(marked)
             elif group is None:
                 if now_s > before.get(pid, now_s):
@@ -255,10 +259,10 @@ def _parent(pid: str) -> int | None:
 
 def marked_container(pid: int | str) -> str:
     """The container in whose environment a process was started, "" if none."""
-    return _container_of(pid) or ""
+    return container_of(pid) or ""
 
 
-def _container_of(pid: int | str) -> str | None:
+def container_of(pid: int | str) -> str | None:
     """`marked_container`; None: it cannot be told, or not at this moment.
 
     A process has no environment once it has begun to end, whether it is a zombie already
@@ -286,6 +290,12 @@ def _patience_s(pid: int | str) -> float:
         return 0  # what it had left has come to us when it ended: one more look finds it
     # Where it begins and ends (proc_pid_stat(5)): given none, or not copied yet.
     return _NO_ENVIRONMENT_S if fields[47] == fields[48] != b"0" else _UNSURE_S
+
+
+def start_ticks(pid: int | str) -> int:
+    """When a process began, in ticks since the machine did; 0: it is not there any more."""
+    fields = _stat(pid)
+    return int(fields[19]) if len(fields) > 19 and fields[0] not in (_ENDED, b"X") else 0
 
 
 def _stat(pid: int | str) -> list[bytes]:

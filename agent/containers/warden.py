@@ -2,6 +2,7 @@
 
 One per agent, `python -m agent.containers.warden`.  It is the parent of all tasks, so
 it gets their true wait status, and their subreaper, so it gets what they leave behind.
+It outlives the agent as long as any of them runs, and tells the next one how they ended.
 It is single-threaded, holds a few megabytes, and knows nothing of masters and
 frameworks.  Why it exists: docs/decisions/0002-warden.md.
 
@@ -10,6 +11,7 @@ It must stay small: nothing but the standard library's light modules is imported
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import gc
 import os
@@ -23,6 +25,7 @@ from typing import Any, Final, cast
 
 from agent.containers import wire
 from agent.containers.processes import UNSURE_RETRY_S, Processes, become_subreaper
+from agent.containers.sandbox import opened
 from agent.containers.spawn import Spawner, StartError, StartRequest
 
 # While there is more to start, answers go out at least this often.
@@ -35,61 +38,169 @@ class OnAgentLoss(enum.Enum):
     """What to do when the agent's end of the socket closes."""
 
     KILL = "kill"  # end all containers, and this process
+    WAIT = "wait"  # go on, for the agent to come back
 
 
 class Warden:
-    """Serves one agent over `link` until its end of that closes."""
+    """Serves one agent over `link` until that is over, or until another one connects."""
 
-    def __init__(self, link: socket.socket, work_dir: str, on_agent_loss: OnAgentLoss) -> None:
-        self._link = link
+    def __init__(
+        self,
+        link: socket.socket,
+        work_dir: str,
+        on_agent_loss: OnAgentLoss,
+        recovery_timeout_s: float,
+    ) -> None:
+        self._first_link = link
+        self._link: socket.socket | None = None
+        self._work_dir = work_dir
         self._on_agent_loss = on_agent_loss
+        self._recovery_timeout_s = recovery_timeout_s
+        # When everything is ended, since no agent has come back.
+        self._give_up_s: float | None = None
         self._unpacker = wire.Unpacker()
         self._spawner = Spawner(work_dir)
         self._processes = Processes()
         # Waiting to be started, in order; by id, so that a signal can take one out.
         self._starts: deque[StartRequest] = deque()
         self._waiting: set[str] = set()
+        # How containers ended or failed to start, until the agent has written it down.
+        self._results: dict[str, list[Any]] = {}
         self._answers: list[list[Any]] = []
         self._unsent = b""
         self._answered_s = 0.0
+        self._listener: socket.socket | None = None
         self._selector = selectors.DefaultSelector()
+        self._over = False
 
     def run(self) -> None:
-        """Returns when the agent is gone and nothing of its containers runs."""
+        """Returns when nothing of its containers runs and there is no agent any more."""
         woken, waker = socket.socketpair()
-        for each in (woken, waker, self._link):
+        for each in (woken, waker):
             each.setblocking(False)
         signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._selector.register(self._link, selectors.EVENT_READ)
-        self._selector.register(woken, selectors.EVENT_READ)
-        while True:
+        # Each with what to call when it is ready.
+        self._selector.register(woken, selectors.EVENT_READ, lambda _: self._woken(woken))
+        self._take_link(self._first_link)
+        if self._on_agent_loss is OnAgentLoss.WAIT:
+            self._listener = _listening(self._work_dir)
+            self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        while not self._over:
             for key, mask in self._selector.select(self._pause_s()):
-                if key.fileobj is woken:
-                    woken.recv(4096)
-                    self._reap()
-                elif mask & selectors.EVENT_READ and not self._receive():
-                    self._agent_is_gone()
-                    return
+                key.data(mask)
             if self._processes.unsure:
                 self._reap()
             if self._starts:
                 self._start(self._starts.popleft())
-            if self._answers and (
-                not self._starts or time.monotonic() - self._answered_s > _ANSWER_EVERY_S
-            ):
-                self._unsent += wire.pack(self._answers)
-                self._answers.clear()
-            if self._unsent:
-                self._send()
+            if self._link is not None:
+                self._answer()
+            elif not len(self._processes):
+                self._leave_word()
+            elif self._give_up_s is not None and time.monotonic() >= self._give_up_s:
+                self._give_up()
+
+    def _woken(self, woken: socket.socket) -> None:
+        woken.recv(4096)
+        self._reap()
+
+    def _answer(self) -> None:
+        late = time.monotonic() - self._answered_s > _ANSWER_EVERY_S
+        if self._answers and (not self._starts or late):
+            self._unsent += wire.pack(self._answers)
+            self._answers.clear()
+        if self._unsent:
+            self._send()
 
     def _pause_s(self) -> float | None:
         """How long to wait for something to do; None: until there is."""
         if self._starts:
             return 0
-        return UNSURE_RETRY_S if self._processes.unsure else None
+        if self._processes.unsure:
+            return UNSURE_RETRY_S
+        if self._give_up_s is not None:
+            return max(0.0, self._give_up_s - time.monotonic())
+        return None
+
+    # ---- The agent ----------------------------------------------------------------
+
+    def _take_link(self, link: socket.socket) -> None:
+        link.setblocking(False)
+        self._link = link
+        self._selector.register(link, selectors.EVENT_READ, self._hear)
+
+    def _accept(self, _mask: int) -> None:
+        """Another agent is there: since it holds the work directory, the first is gone."""
+        assert self._listener is not None
+        try:
+            link, _ = self._listener.accept()
+        except OSError:
+            return  # it has left already
+        if self._link is not None:
+            self._lose(self._link)
+        self._give_up_s = None
+        self._take_link(link)
+        self._answers = [["have", *each] for each in self._processes.running()]
+        self._answers.extend(self._results.values())
+        self._answers.append(["ready", wire.VERSION])
+
+    def _agent_is_gone(self) -> None:
+        if self._on_agent_loss is OnAgentLoss.KILL:
+            signal.alarm(_END_S)
+            self._processes.kill_all()
+            self._close()
+        elif self._link is not None:
+            self._lose(self._link)
+
+    def _lose(self, link: socket.socket) -> None:
+        self._selector.unregister(link)
+        link.close()
+        self._link = None
+        self._unpacker = wire.Unpacker()
+        self._unsent = b""
+        # Said again to the next one, as far as it is not forgotten.
+        self._answers.clear()
+        for container_id in self._waiting:
+            failed = ["failed", container_id, "the agent ended before it was started"]
+            self._results[container_id] = failed
+        self._waiting.clear()
+        self._starts.clear()
+        self._give_up_s = time.monotonic() + self._recovery_timeout_s
+        # What was the agent's terminal or log is not held open by us.
+        null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        os.close(null)
+
+    def _give_up(self) -> None:
+        """No agent has come: what runs is ended, and the loop waits for that."""
+        self._give_up_s = None
+        for container_id, _ in self._processes.running():
+            self._processes.signal(container_id, signal.SIGKILL)
+
+    def _close(self) -> None:
+        self._over = True
+        if self._listener is not None:
+            _unlink_socket(self._work_dir)
+
+    def _leave_word(self) -> None:
+        """Nothing runs and nobody listens: what is to be told is left in a file."""
+        if self._results:
+            with opened(self._work_dir) as root:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+                name = f"{wire.ENDS_NAME}.new"
+                fd = os.open(name, flags, 0o600, dir_fd=root)
+                with os.fdopen(fd, "wb") as file:
+                    file.write(wire.pack(self._results.values()))
+                os.rename(name, wire.ENDS_NAME, src_dir_fd=root, dst_dir_fd=root)
+        self._close()
+
+    def _hear(self, mask: int) -> None:
+        if mask & selectors.EVENT_READ and not self._receive():
+            self._agent_is_gone()
 
     def _receive(self) -> bool:
+        assert self._link is not None
         try:
             data = self._link.recv(1 << 20)
         except BlockingIOError:
@@ -103,13 +214,22 @@ class Warden:
                 self._waiting.add(request["id"])
             elif message[0] == "signal":
                 self._signal(message[1], message[2])
+            elif message[0] == "forget":
+                self._results.pop(message[1], None)
+            elif message[0] == "on_agent_loss":
+                self._on_agent_loss = OnAgentLoss(message[1])
+                self._recovery_timeout_s = message[2]
+            elif message[0] == "end":
+                self._on_agent_loss = OnAgentLoss.KILL
         return bool(data)
+
+    # ---- Containers ---------------------------------------------------------------
 
     def _signal(self, container_id: str, number: int) -> None:
         if container_id in self._waiting:
             # It is skipped when its turn comes.
             self._waiting.discard(container_id)
-            self._answers.append(["failed", container_id, "stopped before it was started"])
+            self._result(["failed", container_id, "stopped before it was started"])
         else:
             self._processes.signal(container_id, number)
 
@@ -121,20 +241,26 @@ class Warden:
         try:
             pid = self._spawner.start(request)
         except StartError as error:
-            self._answers.append(["failed", container_id, str(error)])
+            self._result(["failed", container_id, str(error)])
         except Exception as error:
             # A request that we cannot handle must not cost all other tasks.
             text = f"{type(error).__name__}: {error}"
-            self._answers.append(["failed", container_id, text])
+            self._result(["failed", container_id, text])
         else:
             self._processes.add(container_id, pid)
             self._answers.append(["started", container_id, pid])
 
     def _reap(self) -> None:
         for container_id, status in self._processes.reap():
-            self._answers.append(["ended", container_id, status])
+            self._result(["ended", container_id, status])
+
+    def _result(self, answer: list[Any]) -> None:
+        self._results[answer[1]] = answer
+        if self._link is not None:
+            self._answers.append(answer)
 
     def _send(self) -> None:
+        assert self._link is not None
         try:
             sent = self._link.send(self._unsent)
         except BlockingIOError:
@@ -144,18 +270,35 @@ class Warden:
         self._unsent = self._unsent[sent:]
         self._answered_s = time.monotonic()
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._unsent else 0)
-        self._selector.modify(self._link, events)
+        self._selector.modify(self._link, events, self._hear)
 
-    def _agent_is_gone(self) -> None:
-        if self._on_agent_loss is OnAgentLoss.KILL:
-            signal.alarm(_END_S)
-            self._processes.kill_all()
+
+def _listening(work_dir: str) -> socket.socket:
+    """Where the next agent finds us; for the agent's user alone."""
+    _unlink_socket(work_dir)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        with opened(work_dir) as root:
+            # By the descriptor: the path may be too long for a socket's address.
+            listener.bind(f"/proc/self/fd/{root}/{wire.SOCKET_NAME}")
+    finally:
+        os.umask(before)
+    listener.listen(4)
+    listener.setblocking(False)
+    return listener
+
+
+def _unlink_socket(work_dir: str) -> None:
+    with opened(work_dir) as root, contextlib.suppress(FileNotFoundError):
+        os.unlink(wire.SOCKET_NAME, dir_fd=root)
 
 
 def main() -> None:
-    """The process.  Arguments: the number of an open socket, the work directory, and
-    what to do when the agent is lost (a value of OnAgentLoss)."""
-    link_fd, work_dir, on_agent_loss = sys.argv[1:]
+    """The process.  Arguments: the number of an open socket, the work directory, what
+    to do when the agent is lost (a value of OnAgentLoss), and for how many seconds to
+    wait for it."""
+    link_fd, work_dir, on_agent_loss, recovery_timeout_s = sys.argv[1:]
     # It ends when its agent does, and not when somebody signals the whole group.
     for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
@@ -164,7 +307,8 @@ def main() -> None:
     become_subreaper()
     link = socket.socket(fileno=int(link_fd))
     link.set_inheritable(False)
-    warden = Warden(link, work_dir, OnAgentLoss(on_agent_loss))
+    timeout_s = float(recovery_timeout_s)
+    warden = Warden(link, work_dir, OnAgentLoss(on_agent_loss), timeout_s)
     # Nothing here makes cycles, and a frozen heap costs less to fork.
     gc.collect()
     gc.freeze()

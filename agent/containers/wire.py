@@ -4,6 +4,16 @@ To the warden::
 
     ["start", {...}]              see StartRequest in spawn.py
     ["signal", id, number]        TERM or KILL for all processes of the container
+    ["forget", id]                its end is written down: not to be told again
+    ["on_agent_loss", what, s]    instead of what it was started with (see main of warden.py)
+    ["end"]                       kill everything, and end; otherwise, when the agent's end
+                                  of the socket closes, see OnAgentLoss
+
+From the warden, to an agent that has connected again::
+
+    ["have", id, pid]             for each container that runs
+    ...                           all ends and failures that are not forgotten, as below
+    ["ready", version]            that was all from before
 
 From the warden::
 
@@ -24,6 +34,12 @@ from typing import Any, Final
 _LENGTH: Final = struct.Struct(">I")
 # Far above any batch; a length beyond it means that the stream is not ours.
 MAX_FRAME: Final = 256 * 1024 * 1024
+# Of this protocol: an agent may meet the warden that its earlier version has started.
+VERSION: Final = 1
+# In the work directory: where an agent that is started again finds its warden, and what
+# a warden has left to tell that had nothing more to wait for.
+SOCKET_NAME: Final = "warden.sock"
+ENDS_NAME: Final = "warden.ends"
 
 
 def pack(messages: Iterable[list[Any]]) -> bytes:

@@ -6,9 +6,11 @@ Every method takes the moment at which it happens and leaves what is to be done 
 
 from __future__ import annotations
 
-from agent.core import commands, containers, executors, launch, registration
+from agent.core import commands, containers, executors, launch, recovery, registration
 from agent.core.effects import Effect, ExecutorKey, TaskKey
+from agent.core.journal import Change, Kind
 from agent.core.records import Exit, Place, Reason
+from agent.core.recovery import Record, Restored, SavedContainer
 from agent.core.state import AgentState, Ids, Settings
 from agent.core.updates import Ack
 from mesos_py.clock import Now
@@ -32,6 +34,10 @@ class AgentCore:
         effects, self.state.effects = self.state.effects, []
         return effects
 
+    def take_changes(self) -> list[Change]:
+        """What is to be written down before the effects are carried out."""
+        return self.state.journal.take()
+
     def next_deadline_s(self) -> float | None:
         """When `on_time` should be called, on the monotonic clock."""
         deadlines = [self.state.timers.next_s(), self.state.updates.next_s()]
@@ -52,6 +58,24 @@ class AgentCore:
             else:
                 executors.out_of_time(s, executor, now)
         s.updates.repeat(now)
+
+    # ---- The earlier run of this agent ----------------------------------------------
+
+    def restore(self, records: list[Record], now: Now) -> Restored:
+        """Before anything else: go on from where the records say that the agent was.
+
+        Raises InvalidValue when the agent's own record cannot be read.
+        """
+        return recovery.restore(self.state, records, now)
+
+    def saved_containers(self) -> list[SavedContainer]:
+        """The containers to look for after `restore`: each is there still, or has ended."""
+        return recovery.saved_containers(self.state)
+
+    def on_rebooted(self, now: Now) -> None:
+        """After `restore`: the kernel is another one, so none of them is."""
+        for container_id, exit in recovery.rebooted(self.state, now):
+            containers.ended(self.state, container_id, exit, now)
 
     # ---- The master ---------------------------------------------------------------
 
@@ -97,7 +121,7 @@ class AgentCore:
         key = (event.framework_id.value, event.task_id.value)
         result = s.updates.acknowledge(key, event.uuid, now)
         if result is Ack.ENDED:
-            s.tasks.pop(key, None)
+            s.forget_task(key)
         elif result is not Ack.NEXT:
             s.drop(result.value, framework=key[0], task=key[1])
 
@@ -136,12 +160,14 @@ class AgentCore:
     def _shut_down_framework(self, framework_id: str, now: Now) -> None:
         """The framework is gone for good: its tasks end, its updates interest nobody."""
         s = self.state
-        s.frameworks.pop(framework_id, None)
+        if s.frameworks.pop(framework_id, None) is not None:
+            s.journal.remove(Kind.FRAMEWORK, (framework_id,))
         for end in s.updates.drop_framework(framework_id):
             s.settle((framework_id, end.task_id.value), end)
         for key, executor in s.executors.items():
             if key[0] == framework_id:
                 executor.abandoned = True
+                s.journal.container(executor)
                 self._shut_down_executor(key, now)
 
     def _update_framework(self, info: pb.FrameworkInfo) -> None:
@@ -150,6 +176,7 @@ class AgentCore:
             self.state.drop("update of an unknown framework", framework=info.id.value)
         else:
             framework.update(info)
+            self.state.journal.framework(info)
 
     # ---- Executors ----------------------------------------------------------------
 
@@ -181,8 +208,11 @@ class AgentCore:
 
     # ---- Containers ---------------------------------------------------------------
 
-    def on_container_started(self, container_id: str, pid: int, now: Now) -> None:
-        containers.started(self.state, container_id, pid, now)
+    def on_container_started(
+        self, container_id: str, pid: int, now: Now, start_ticks: int = 0
+    ) -> None:
+        """`start_ticks`: when the process began, as its stat says; 0 if it is unknown."""
+        containers.started(self.state, container_id, pid, start_ticks, now)
 
     def on_container_failed(self, container_id: str, message: str, now: Now) -> None:
         """Its first process could not be started; nothing of it runs."""

@@ -10,12 +10,13 @@ from mesos_py.clock import Now
 from mesos_py.v1 import types_pb2 as pb
 
 
-def started(s: AgentState, container_id: str, pid: int, now: Now) -> None:
+def started(s: AgentState, container_id: str, pid: int, start_ticks: int, now: Now) -> None:
     executor = s.containers.get(container_id)
     if executor is None:
         s.drop("unknown container started", container=container_id)
         return
-    executor.pid = pid
+    executor.pid, executor.start_ticks = pid, start_ticks
+    s.journal.container(executor)
     if not executor.custom:
         commands.started(s, executor, now)
 

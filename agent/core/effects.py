@@ -93,6 +93,13 @@ class KillContainer:
 
 
 @dataclass(slots=True)
+class ForgetContainer:
+    """Its end is written down: whoever has kept how it ended need not any more."""
+
+    container_id: str
+
+
+@dataclass(slots=True)
 class UpdateContainer:
     """The container's resources have changed: its tasks come and go."""
 
@@ -130,6 +137,7 @@ Effect: TypeAlias = (
     | CloseExecutor
     | LaunchContainer
     | KillContainer
+    | ForgetContainer
     | UpdateContainer
     | TaskEnded
     | Drop

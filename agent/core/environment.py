@@ -45,8 +45,11 @@ def for_executor(
     state: AgentState, executor: Executor, info: pb.ExecutorInfo, first: pb.TaskInfo
 ) -> dict[str, str]:
     """What the agent sets for a custom executor."""
-    checkpoint = executor.framework.info.checkpoint
+    timeout_s = state.settings.recovery_timeout_s
+    checkpoint = executor.framework.info.checkpoint and timeout_s > 0
+    waiting = {"MESOS_RECOVERY_TIMEOUT": duration_text(timeout_s)} if checkpoint else {}
     return {
+        **waiting,
         **_common(state, executor),
         "MESOS_ALLOCATION_ROLE": role_of(first, executor.framework),
         "MESOS_AGENT_ENDPOINT": state.settings.executor_endpoint,

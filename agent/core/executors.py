@@ -24,7 +24,10 @@ def subscribe(
     executor = s.executors.get(key)
     if executor is None or executor.info is None:
         return f"no executor {key[1]!r} of framework {key[0]!r} is expected here"
-    executor.connected = executor.subscribed = True
+    executor.connected = True
+    if not executor.subscribed:
+        executor.subscribed = True
+        s.journal.container(executor)
     s.timers.cancel(("registration", executor.container_id))
     subscribed = Event.Subscribed(
         executor_info=executor.info,
@@ -59,6 +62,7 @@ def deliver(s: AgentState, executor: Executor, tasks: list[Task]) -> None:
     s.effects.append(UpdateContainer(executor.container_id, executor.resources))
     for task in tasks:
         task.delivered = True
+        s.journal.task(task)
         _send(s, executor, Event(type=Event.LAUNCH, launch=Event.Launch(task=task.info)))
 
 
@@ -133,6 +137,7 @@ def kill(s: AgentState, task: Task, policy: pb.KillPolicy | None, now: Now) -> N
             shut_down(s, executor, now)
         return
     task.kill = policy if policy is not None else task.info.kill_policy
+    s.journal.task(task)
     if executor.connected:
         _send_kill(s, task, task.kill)
 

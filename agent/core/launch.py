@@ -189,6 +189,7 @@ def _task(s: AgentState, key: TaskKey, info: pb.TaskInfo, executor: Executor, no
     task = Task(key, info, executor, now.wall_s)
     executor.tasks[key[1]] = task
     s.tasks[key] = task
+    s.journal.task(task)
     return task
 
 

@@ -117,6 +117,8 @@ class Executor:
     # Custom executors: its own and its tasks'.
     resources: Resources = EMPTY
     pid: int | None = None
+    # When it began: another process with its number began at another tick.
+    start_ticks: int = 0
     # Custom executors: whether its stream is there now, and ever was.
     connected: bool = False
     subscribed: bool = False

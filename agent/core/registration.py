@@ -37,6 +37,7 @@ def registered(s: AgentState, event: agent_pb2.Event.Registered, now: Now) -> No
         s.effects.append(Stop(text, wanted=False))
         return
     s.info.id.value = agent_id
+    s.journal.agent(s.info, s.settings.boot_id)
     s.registered = True
     s.updates.resume(now)
 

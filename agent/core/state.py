@@ -10,6 +10,7 @@ from agent.core.effects import (
     Drop,
     Effect,
     ExecutorKey,
+    ForgetContainer,
     KillContainer,
     LaunchContainer,
     SendMaster,
@@ -17,6 +18,7 @@ from agent.core.effects import (
     TaskEnded,
     TaskKey,
 )
+from agent.core.journal import Journal, Kind
 from agent.core.records import (
     Cause,
     Executor,
@@ -49,6 +51,12 @@ class Settings:
     # Mesos: the command executor's own default.
     kill_grace_s: float = 3.0
     max_completed_tasks: int = 1000
+    # Executors that ran when the agent ended have so long to come back to it.
+    executor_reregistration_timeout_s: float = 10.0
+    # For how long executors may wait for an agent that has ended; 0: not at all.
+    recovery_timeout_s: float = 0.0
+    # Names this run of the kernel: no process outlives it.
+    boot_id: str = ""
 
 
 class Ids(Protocol):
@@ -76,7 +84,8 @@ class AgentState:
         self.stopped = False
         self.effects: list[Effect] = []
         self.timers = Timers()
-        self.updates = UpdateStreams(self.send)
+        self.journal = Journal()
+        self.updates = UpdateStreams(self.send, self.journal)
         self.frameworks: dict[str, Framework] = {}
         # Executors whose processes are not gone, by key and by container.
         self.executors: dict[ExecutorKey, Executor] = {}
@@ -102,6 +111,7 @@ class AgentState:
     def launch(self, executor: Executor, spec: ContainerSpec) -> None:
         self.executors[executor.key] = executor
         self.containers[executor.container_id] = executor
+        self.journal.container(executor)
         self.effects.append(LaunchContainer(spec))
 
     def end(self, executor: Executor, grace_s: float, now: Now, *, ask: bool = True) -> None:
@@ -114,6 +124,7 @@ class AgentState:
         if executor.deadline_s is not None:
             deadline_s = min(deadline_s, executor.deadline_s)
         executor.deadline_s = deadline_s
+        self.journal.container(executor)
         if deadline_s <= now.monotonic_s:
             self.force(executor)
             return
@@ -126,12 +137,15 @@ class AgentState:
         self.timers.cancel(("force", executor.container_id))
         if not executor.forced:
             executor.forced = True
+            self.journal.container(executor)
             self.effects.append(KillContainer(executor.container_id, Signal.KILL))
 
     def forget(self, executor: Executor) -> None:
         """Its processes are gone, and its tasks have been reported."""
         del self.containers[executor.container_id]
         del self.executors[executor.key]
+        self.journal.remove(Kind.CONTAINER, (executor.container_id,))
+        self.effects.append(ForgetContainer(executor.container_id))
         for kind in ("force", "completion", "registration"):
             self.timers.cancel((kind, executor.container_id))
 
@@ -196,6 +210,7 @@ class AgentState:
         if may_follow(task.state, status.state):
             task.state = status.state
         task.status = status
+        self.journal.task(task)
         if is_terminal(status.state):
             task.executor.tasks.pop(task.key[1], None)
             self.note_end(task)
@@ -215,8 +230,13 @@ class AgentState:
             status=status,
             latest_state=status.state,
         )
-        self.tasks.pop(key, None)
+        self.forget_task(key)
         self.send(agent_pb2.Call(type=agent_pb2.Call.UPDATE, update=update))
+
+    def forget_task(self, key: TaskKey) -> None:
+        task = self.tasks.pop(key, None)
+        if task is not None:
+            self.journal.no_task(task)
 
     def answer(
         self,
@@ -252,11 +272,15 @@ class AgentState:
         """The framework that `info` describes, made known or brought up to date."""
         known = self.frameworks.get(info.id.value)
         if known is not None:
-            known.update(info)
+            if known.info != info:
+                known.update(info)
+                self.journal.framework(info)
             return known
         used = self.used_frameworks()
         for framework_id in self.frameworks.keys() - used:
             del self.frameworks[framework_id]
+            self.journal.remove(Kind.FRAMEWORK, (framework_id,))
+        self.journal.framework(info)
         framework = self.frameworks[info.id.value] = Framework(info)
         return framework
 

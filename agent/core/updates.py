@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from agent.core.effects import TaskKey
+from agent.core.journal import Journal
 from agent.core.timers import Timers
 from mesos_py.clock import Now
 from mesos_py.states import is_terminal
@@ -45,6 +46,8 @@ class Stream:
     latest: pb.TaskState.ValueType = pb.TASK_STAGING
     # Of all updates so far: an executor may repeat any of them.
     uuids: set[bytes] = field(default_factory=set)
+    # How many there were before those in the queue.
+    passed: int = 0
     interval_s: float = FIRST_RETRY_S
     due_s: float = 0.0
 
@@ -52,8 +55,9 @@ class Stream:
 class UpdateStreams:
     """All streams.  `send` takes the calls for the master, in order."""
 
-    def __init__(self, send: Callable[[agent_pb2.Call], None]) -> None:
+    def __init__(self, send: Callable[[agent_pb2.Call], None], journal: Journal) -> None:
         self._send = send
+        self._journal = journal
         self._streams: dict[TaskKey, Stream] = {}
         self._timers = Timers()
         self._paused = True
@@ -91,6 +95,7 @@ class UpdateStreams:
         stream.uuids.add(status.uuid)
         stream.latest = latest
         stream.queue.append(status)
+        self._journal.update(key, stream.passed + len(stream.queue) - 1, status, latest)
         if self._paused:
             return
         if len(stream.queue) == 1:
@@ -101,6 +106,18 @@ class UpdateStreams:
                 stream.due_s = news_s
                 self._timers.set(key, news_s)
 
+    def restore(
+        self,
+        key: TaskKey,
+        passed: list[bytes],
+        waiting: list[pb.TaskStatus],
+        latest: pb.TaskState.ValueType,
+    ) -> None:
+        """A stream of an earlier run of the agent: uuids of the updates that were
+        acknowledged, and the others, oldest first."""
+        stream = self._streams[key] = Stream(deque(waiting), latest, passed=len(passed))
+        stream.uuids.update(passed, (status.uuid for status in waiting))
+
     def acknowledge(self, key: TaskKey, uuid: bytes, now: Now) -> Ack:
         stream = self._streams.get(key)
         if stream is None or not stream.queue:
@@ -108,6 +125,8 @@ class UpdateStreams:
         if stream.queue[0].uuid != uuid:
             return Ack.MISMATCH
         acknowledged = stream.queue.popleft()
+        self._journal.acknowledged(key, stream.passed, acknowledged, stream.latest)
+        stream.passed += 1
         if is_terminal(acknowledged.state):
             self._close(key)
             return Ack.ENDED
@@ -166,5 +185,6 @@ class UpdateStreams:
         self._send(call)
 
     def _close(self, key: TaskKey) -> None:
-        del self._streams[key]
+        stream = self._streams.pop(key)
         self._timers.cancel(key)
+        self._journal.no_updates(key, stream.passed + len(stream.queue))

@@ -12,7 +12,7 @@ is nothing, so that a class overrides only what it needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -56,6 +56,18 @@ class Container:
     # What the framework asked for; None where it asked for nothing special.
     info: pb.ContainerInfo | None
     labels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """A container of an earlier run of the agent that still runs."""
+
+    container_id: str
+    framework_id: str
+    executor_id: str
+    pid: int
+    resources: Resources
+    info: pb.ContainerInfo | None
 
 
 @dataclass(frozen=True)
@@ -105,6 +117,16 @@ class Isolator:
         """
         self.facts = facts
 
+    def recover(self, containers: Sequence[Recovered]) -> None:
+        """The agent was started again (or for the first time: `containers` is empty then).
+
+        Called once, before all other methods, with the containers of this agent that
+        still run.  It takes them up again, so that `update`, `usage` and `cleanup` work
+        for them, and removes what carries this agent's full id and is not among them.
+        `watch` is called for each of them afterwards.  Raises MesosPyError as
+        `__init__` does.
+        """
+
     def prepare(self, container: Container) -> Preparation:
         """Make ready what the container needs; called once, before its process exists.
 
@@ -137,7 +159,7 @@ class Isolator:
     def watch(self, container_id: str, exceeded: Callable[[Limitation], None]) -> None:
         """Watch its limits: `exceeded` may be called, from any thread, at most once.
 
-        Called once after `isolate`; returns at once.  A call after `cleanup` has
+        Called once after `isolate` or `recover`; returns at once.  A call after `cleanup` has
         begun does nothing.
         """
 

@@ -140,6 +140,8 @@ class Cluster:
         if self._keeper.asked is None:
             for number, part in enumerate(parts, 1):
                 flags = ["--port", "0", "--master", master, "--resources", part]
+                # A cluster to try things with leaves nothing running, however it ends.
+                flags += ["--tasks-on-exit", "end"]
                 if self._plan.attributes is not None:
                     flags += ["--attributes", self._plan.attributes]
                 # Names of their own: frameworks tell agents apart by host.

@@ -184,7 +184,8 @@ def complete_framework(given: FrameworkInfo, user: str, hostname: str) -> Framew
     """A copy of `given` with our defaults where it says nothing.
 
     The failover time-out is an hour (zero on the wire: a framework whose link drops
-    for a moment would lose its tasks).  `roles` brings the capability that they need.
+    for a moment would lose its tasks).  `checkpoint` is on: executors wait for an agent
+    that is started again.  `roles` brings the capability that they need.
     """
     info = FrameworkInfo()
     info.CopyFrom(given)
@@ -200,6 +201,8 @@ def complete_framework(given: FrameworkInfo, user: str, hostname: str) -> Framew
         info.failover_timeout = DEFAULT_FAILOVER_S
     if math.isinf(seconds("framework.failover_timeout", info.failover_timeout)):
         raise InvalidValue("framework.failover_timeout", info.failover_timeout, "must be finite")
+    if not info.HasField("checkpoint"):
+        info.checkpoint = True
     if info.roles and info.HasField("role"):
         raise InvalidValue("framework.role", info.role, "give either role or roles")
     if info.roles and not _has(info, Capability.MULTI_ROLE):

@@ -24,7 +24,9 @@ LIMIT_S = 30.0
 class Warden:
     """One warden process, and the agent's end of its socket."""
 
-    def __init__(self, work_dir: Path) -> None:
+    def __init__(
+        self, work_dir: Path, on_agent_loss: str = "kill", recovery_timeout_s: float = 60
+    ) -> None:
         self.work_dir = work_dir
         self.link, theirs = socket.socketpair()
         self.link.settimeout(LIMIT_S)
@@ -32,7 +34,8 @@ class Warden:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-S", "-X", "utf8", "-m", "agent.containers.warden"),
-                    *(str(theirs.fileno()), str(work_dir), "kill"),
+                    *(str(theirs.fileno()), str(work_dir)),
+                    *(on_agent_loss, str(recovery_timeout_s)),
                 ],
                 env={"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "AGENTS_OWN": "x"},
                 stdin=subprocess.DEVNULL,

@@ -174,12 +174,36 @@ def test_an_agent_that_was_killed_leaves_no_process_and_its_successor_is_another
             until(lambda: gone(pid_of(running)))
             cluster.wait_for_agent("a", "disconnected")
             assert framework.states(running.task_id.value) == ["STARTING", "RUNNING"]
+            agent.work_dir = tmp_path / "new"
             agent.start()
             lost = framework.status(running.task_id.value, TASK_LOST)
             assert lost.reason == TaskStatus.REASON_AGENT_REMOVED
             (row,) = cluster.operator.agents()
             assert row.agent_info.id.value != before
             framework.run("exec sleep 600")
+
+
+def test_an_agent_that_was_killed_comes_back_with_its_tasks(tmp_path):
+    """The framework hears of nothing but how the task ends."""
+    with Cluster(tmp_path) as cluster:
+        agent = cluster.start_agent("a", tasks_on_exit="keep")
+        with Framework(cluster.address) as framework:
+            running = framework.run("exec sleep 600")
+            task_id, pid = running.task_id.value, pid_of(running)
+            before = cluster.agent_id("a")
+            agent.kill()
+            cluster.wait_for_agent("a", "disconnected")
+            agent.start()
+            assert cluster.agent_id("a") == before
+            assert not gone(pid)
+            framework.status(framework.launch("true"), TASK_FINISHED)
+            framework.driver.kill_task(task_id, grace_s=0)
+            framework.status(task_id, TASK_KILLED)
+            assert framework.states(task_id) == ["STARTING", "RUNNING", "KILLED"]
+            assert gone(pid)
+        agent.process.send_signal(signal.SIGINT)
+        assert agent.wait() == 0
+        cluster.agents.remove(agent)
 
 
 def test_a_second_agent_with_the_same_work_directory_ends_and_the_first_does_not_notice(tmp_path):

@@ -10,6 +10,8 @@ world.acknowledge("t1")
 from __future__ import annotations
 
 import itertools
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from agent.core.agent import AgentCore
@@ -25,7 +27,9 @@ from agent.core.effects import (
     TaskEnded,
     UpdateContainer,
 )
+from agent.core.journal import Kind, RecordKey
 from agent.core.records import Exit
+from agent.core.recovery import Record, Restored
 from agent.core.state import Settings
 from mesos_py.clock import ManualClock
 from mesos_py.resources import Resources
@@ -60,17 +64,42 @@ class AgentWorld:
         made = Settings(
             work_dir="/srv/agent", executor_endpoint="unix:/srv/agent/executors.sock", **settings
         )
-        info = pb.AgentInfo(hostname="host", resources=Resources.of(cpus=8, mem=1024).to_proto())
-        self.core = AgentCore(made, info, CountingIds())
+        self._settings, self._ids = made, CountingIds()
+        self.core = AgentCore(made, agent_info(), self._ids)
         self.effects: list[Effect] = []
+        # What stands in the checkpoint.
+        self.records: dict[tuple[Kind, RecordKey], bytes] = {}
         self.framework = framework_info()
         if registered:
             self.register()
+
+    def restart(
+        self, *, damaged: Collection[tuple[Kind, RecordKey]] = (), **settings: Any
+    ) -> Restored:
+        """kill -9, and the next run: all that is left is the checkpoint.
+
+        What was asked for before is forgotten here, too.
+        """
+        self.effects.clear()
+        self._settings = replace(self._settings, **settings)
+        self.core = AgentCore(self._settings, agent_info(), self._ids)
+        found = [
+            Record(kind, key, None if (kind, key) in damaged else data)
+            for (kind, key), data in sorted(self.records.items(), key=lambda each: each[0][1])
+        ]
+        restored = self.core.restore(found, self.clock.now())
+        self.collect()
+        return restored
 
     # ---- What happens --------------------------------------------------------------
 
     def collect(self) -> list[Effect]:
         """The effects since the last look; all are kept in `effects` too."""
+        for kind, key, data in self.core.take_changes():
+            if data is None:
+                self.records.pop((kind, key), None)
+            else:
+                self.records[kind, key] = data
         new = self.core.take_effects()
         self.effects.extend(new)
         return new
@@ -165,7 +194,15 @@ class AgentWorld:
 
     def container(self, executor_id: str) -> str:
         """The id of the newest container of the executor (or command task)."""
-        return next(s.container_id for s in reversed(self.specs()) if s.executor_id == executor_id)
+        for spec in reversed(self.specs()):
+            if spec.executor_id == executor_id:
+                return spec.container_id
+        # It is of an earlier run.
+        return next(
+            each.container_id
+            for each in self.core.saved_containers()
+            if each.executor_id == executor_id
+        )
 
     def kills(self) -> list[tuple[str, str]]:
         return [(each.container_id, each.signal.name) for each in self.of(KillContainer)]
@@ -202,6 +239,10 @@ class AgentWorld:
 
     def limits(self) -> list[str]:
         return [str(each.resources) for each in self.of(UpdateContainer)]
+
+
+def agent_info() -> pb.AgentInfo:
+    return pb.AgentInfo(hostname="host", resources=Resources.of(cpus=8, mem=1024).to_proto())
 
 
 def framework_info(*capabilities: int, user: str = "root") -> pb.FrameworkInfo:

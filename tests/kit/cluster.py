@@ -204,7 +204,9 @@ class Cluster:
 
     def agent(self, name: str, resources: str = PLENTY, **flags: str) -> Daemon:
         """An agent that is not started yet; its name is its host name too."""
-        own = {"master": self.address, "hostname": name, "resources": resources, **flags}
+        own = {"master": self.address, "hostname": name, "resources": resources}
+        # What a test starts ends with it, however the agent does.
+        own |= {"tasks_on_exit": "end", **flags}
         daemon = Daemon("agent", name, self.directory, own)
         self.agents.append(daemon)
         return daemon

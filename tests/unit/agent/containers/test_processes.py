@@ -46,13 +46,13 @@ def test_a_process_of_nobody_belongs_to_no_container(start):
 
 def test_of_a_process_that_has_ended_it_cannot_be_told_and_never_will(start):
     pid = ended(start(["/bin/true"], {"MESOS_CONTAINER_ID": "c-1"}))
-    assert processes._container_of(pid) is None
+    assert processes.container_of(pid) is None
     assert processes._patience_s(pid) == 0
 
 
 def test_of_a_process_without_environment_it_cannot_be_told_and_hardly_ever_will(start):
     pid = start(SLEEP, {}).pid
-    assert processes._container_of(pid) is None
+    assert processes.container_of(pid) is None
     assert 0 < processes._patience_s(pid) < 1
 
 

@@ -1,5 +1,6 @@
 """One acknowledged stream per task: order, repeats, acknowledgements, pauses."""
 
+from agent.core.journal import Journal
 from agent.core.updates import FIRST_RETRY_S, MAX_RETRY_S, NEWS_RETRY_S, Ack, UpdateStreams
 from mesos_py.clock import ManualClock
 from mesos_py.v1 import types_pb2 as pb
@@ -11,7 +12,7 @@ class Streams:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.sent: list[tuple[str, str]] = []
-        self.streams = UpdateStreams(self._sent)
+        self.streams = UpdateStreams(self._sent, Journal())
         self.streams.resume(self.clock.now())
 
     def _sent(self, call) -> None:

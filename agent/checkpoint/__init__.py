@@ -1,0 +1,1 @@
+"""What the agent keeps on disk so that its successor can go on."""

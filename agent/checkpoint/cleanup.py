@@ -1,0 +1,119 @@
+"""`mesos-py agent --recover cleanup`: end what an earlier run has left, and forget it.
+
+It also works where a checkpoint cannot be read any more: the warden knows its tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from agent.checkpoint.store import Checkpoint, forget_all
+from agent.containers import adrift
+from agent.containers.processes import become_subreaper
+from agent.containers.warden_client import WardenClient, attach, forget_word
+from agent.core.agent import AgentCore
+from agent.core.recovery import agent_record
+from agent.core.state import Settings
+from agent.isolation import base as isolation
+from mesos_py import logs
+from mesos_py.clock import SystemClock
+from mesos_py.errors import InvalidValue
+from mesos_py.files import DirectoryLock
+from mesos_py.resources import Resources
+from mesos_py.v1 import types_pb2 as pb
+
+log = logs.get("agent.cleanup")
+
+SIGKILL = 9
+
+
+async def clean_up(work_dir: Path, isolators: tuple[str, ...]) -> None:
+    """Returns when nothing of the agent runs and its checkpoint is gone; sandboxes stay.
+
+    Raises Conflict if an agent is running there, InvalidValue if the directory cannot
+    be used.
+    """
+    lock = DirectoryLock(work_dir)
+    try:
+        become_subreaper()
+        ended = await _end_warden(work_dir)
+        agent_id, left = _read(work_dir)
+        ended += await _end_adrift(left)
+        if agent_id:
+            facts = isolation.AgentFacts(agent_id, str(work_dir), Resources())
+            for factory in isolation.resolve(isolators):
+                await asyncio.to_thread(factory(facts).recover, ())
+        forget_word(str(work_dir))
+        forget_all(work_dir)
+        log.info("cleaned up", agent=agent_id, containers_ended=ended)
+    finally:
+        lock.release()
+
+
+class _Nobody:
+    def warden_said(self, messages: list[list[Any]]) -> None: ...
+
+    def warden_lost(self) -> None: ...
+
+
+async def _end_warden(work_dir: Path) -> int:
+    attached = await asyncio.to_thread(attach, str(work_dir))
+    if attached is None:
+        return 0
+    warden = WardenClient(_Nobody())
+    await warden.take_over(attached)
+    await warden.close()
+    return sum(1 for message in attached.messages if message[0] == "have")
+
+
+def _read(work_dir: Path) -> tuple[str, list[tuple[str, adrift.Found]]]:
+    """The agent's id, and those of its containers that still run; as far as it is readable."""
+    try:
+        checkpoint = Checkpoint(work_dir)
+        try:
+            records = checkpoint.read()
+        finally:
+            checkpoint.close()
+        own = agent_record(records)
+        settings = Settings(str(work_dir), executor_endpoint="")
+        core = AgentCore(settings, pb.AgentInfo(), _NoIds())
+        core.restore(records, SystemClock().now())
+    except InvalidValue as error:
+        log.warning("checkpoint cannot be read", error=error)
+        return "", []
+    left: list[tuple[str, adrift.Found]] = []
+    for each in core.saved_containers():
+        found = adrift.find(each.container_id, each.pid, each.start_ticks)
+        if found is not None:
+            left.append((each.container_id, found))
+    return own.info.id.value if own is not None else "", left
+
+
+class _NoIds:
+    """Nothing is reported, so nothing needs a name."""
+
+    def container_id(self) -> str:
+        return ""
+
+    def uuid(self) -> bytes:
+        return b""
+
+
+async def _end_adrift(left: list[tuple[str, adrift.Found]]) -> int:
+    empty = asyncio.Event()
+    remaining = {container_id for container_id, _ in left}
+
+    def ended(container_id: str) -> None:
+        remaining.discard(container_id)
+        if not remaining:
+            empty.set()
+
+    watched = adrift.Adrift(ended)
+    for container_id, found in left:
+        watched.add(container_id, found)
+        watched.signal(container_id, SIGKILL)
+    if remaining:
+        await empty.wait()
+    return len(left)

@@ -1,0 +1,159 @@
+"""The checkpoint: records of the agent's core in one SQLite file in its work directory.
+
+Each step of the core is one transaction, which is with the kernel (not on the platter)
+when `write` returns: it outlives the agent, however that ends, and when the machine
+goes down its tasks are gone as well.  Every record has a checksum, so that one that is
+damaged is noticed and costs no other.  Why SQLite: docs/decisions/0003-checkpoint.md.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from agent.core.journal import Change, Kind
+from agent.core.recovery import Record
+from mesos_py import logs
+from mesos_py.errors import InvalidValue
+
+log = logs.get("agent.checkpoint")
+
+NAME: Final = "checkpoint.sqlite"
+# The layout of the file; what is in the records may grow without a new one.
+FORMAT: Final = 1
+# "mpca": a file that another program made is not taken for ours.
+_APPLICATION_ID: Final = 0x6D706361
+# After so many transactions the write-ahead log is folded into the file, in a thread.
+_FOLD_AFTER: Final = 2_000
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS records (
+    kind TEXT NOT NULL, key TEXT NOT NULL, crc INTEGER NOT NULL, data BLOB NOT NULL,
+    PRIMARY KEY (kind, key)
+) WITHOUT ROWID
+"""
+_PUT: Final = "INSERT OR REPLACE INTO records (kind, key, crc, data) VALUES (?, ?, ?, ?)"
+_REMOVE: Final = "DELETE FROM records WHERE kind = ? AND key = ?"
+
+
+class CheckpointUnwritable(Exception):
+    """Nothing of the step was written; the text says why (the disk is full, ...)."""
+
+
+class Checkpoint:
+    """Used from one thread, but for the folding, which has its own connection."""
+
+    def __init__(self, work_dir: Path) -> None:
+        """Open it, or make it.
+
+        Raises InvalidValue for a file that is no checkpoint, is of a later version, or
+        is damaged as a whole.
+        """
+        self.path = work_dir / NAME
+        self._since_fold = 0
+        self._folding: threading.Thread | None = None
+        try:
+            self._db = self._opened()
+        except (sqlite3.Error, OSError) as error:
+            raise InvalidValue(
+                "checkpoint", str(self.path), f"cannot be used: {error}; see --recover"
+            ) from None
+
+    def _opened(self) -> sqlite3.Connection:
+        self.path.touch(mode=0o600)
+        db = sqlite3.connect(self.path, isolation_level=None)
+        (application,) = db.execute("PRAGMA application_id").fetchone()
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if tables and application != _APPLICATION_ID:
+            raise InvalidValue("checkpoint", str(self.path), "is not a checkpoint of an agent")
+        if version > FORMAT:
+            text = f"has format {version}, and this version knows up to {FORMAT}"
+            raise InvalidValue("checkpoint", str(self.path), text)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        if not tables:
+            db.execute("BEGIN")
+            db.execute(_SCHEMA)
+            db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+            db.execute(f"PRAGMA user_version = {FORMAT}")
+            db.execute("COMMIT")
+        return db
+
+    def read(self) -> list[Record]:
+        """All records, by kind and key.  Raises InvalidValue if the file is damaged."""
+        try:
+            rows = self._db.execute("SELECT kind, key, crc, data FROM records ORDER BY kind, key")
+            return [
+                Record(Kind(kind), tuple(str(key).split("/")), _checked(crc, data))
+                for kind, key, crc, data in rows
+                if kind in _KINDS
+            ]
+        except sqlite3.Error as error:
+            raise InvalidValue(
+                "checkpoint", str(self.path), f"cannot be read: {error}; see --recover"
+            ) from None
+
+    def write(self, changes: Sequence[Change]) -> None:
+        """All of them or none.  Raises CheckpointUnwritable."""
+        db = self._db
+        try:
+            db.execute("BEGIN")
+            for kind, key, data in changes:
+                text = "/".join(key)
+                if data is None:
+                    db.execute(_REMOVE, (kind.value, text))
+                else:
+                    db.execute(_PUT, (kind.value, text, zlib.crc32(data), data))
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise CheckpointUnwritable(str(error)) from error
+        self._since_fold += 1
+        if self._since_fold >= _FOLD_AFTER and not self._is_folding():
+            self._since_fold = 0
+            self._folding = threading.Thread(target=self._fold, name="checkpoint", daemon=True)
+            self._folding.start()
+
+    def close(self) -> None:
+        if self._folding is not None:
+            self._folding.join()
+        self._db.close()
+
+    def _is_folding(self) -> bool:
+        return self._folding is not None and self._folding.is_alive()
+
+    def _fold(self) -> None:
+        """Waits for the disk, which writing must not."""
+        try:
+            db = sqlite3.connect(self.path)
+            try:
+                db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            finally:
+                db.close()
+        except sqlite3.Error as error:
+            log.warning("write-ahead log was not folded", error=error)
+
+
+_KINDS: Final = {kind.value for kind in Kind}
+
+
+def _checked(crc: object, data: object) -> bytes | None:
+    return data if isinstance(data, bytes) and zlib.crc32(data) == crc else None
+
+
+def forget_all(work_dir: Path) -> None:
+    """Forget everything.  Raises OSError."""
+    for suffix in ("", "-wal", "-shm"):
+        (work_dir / f"{NAME}{suffix}").unlink(missing_ok=True)
+
+
+def boot_id() -> str:
+    """Names this run of the kernel."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
