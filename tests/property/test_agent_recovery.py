@@ -16,7 +16,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from agent.core.effects import ForgetContainer, KillContainer, LaunchContainer, SendMaster
 from agent.core.journal import Kind
-from agent.core.records import Exit
+from agent.core.records import Exit, State
 from mesos_py.states import is_terminal, short_name
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
@@ -45,7 +45,7 @@ class Machine(RuleBasedStateMachine):
         self.containers: dict[str, Container] = {}
         self.forgotten: set[str] = set()
         # What was told of each task: uuid and state, each update once, in order.
-        self.told: dict[str, dict[bytes, int]] = {}
+        self.told: dict[str, dict[bytes, State]] = {}
         self.acknowledged: set[bytes] = set()
         self.count = 0
         self.carry_out()
@@ -92,16 +92,16 @@ class Machine(RuleBasedStateMachine):
                 assert container.status is not None
                 self.forgotten.add(container_id)
         for saved in world.core.saved_containers():
-            container = self.containers.get(saved.container_id)
-            if container is None:
+            found = self.containers.get(saved.container_id)
+            if found is None:
                 world.core.on_container_failed(saved.container_id, "never started", now)
-            elif container.status is not None:
+            elif found.status is not None:
                 assert saved.container_id not in self.forgotten
-                world.core.on_container_ended(saved.container_id, Exit(container.status), now)
+                world.core.on_container_ended(saved.container_id, Exit(found.status), now)
             elif saved.pid is None:
-                world.core.on_container_started(saved.container_id, container.pid, now)
+                world.core.on_container_started(saved.container_id, found.pid, now)
             else:
-                assert saved.pid == container.pid
+                assert saved.pid == found.pid
         registered = agent_pb2.Event.Registered(agent_id=pb.AgentID(value="A1"))
         event = agent_pb2.Event(type=agent_pb2.Event.REGISTERED, registered=registered)
         world.core.on_master_event(event, now)
