@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import ipaddress
 import os
 import random
@@ -88,6 +89,31 @@ class AgentFlags:
     )
     isolation: tuple[str, ...] = flag(
         ("posix",), kind=config.text_list, help="Isolators that keep tasks to what they were given"
+    )
+    cgroups_root: str = flag(
+        "mesos_py",
+        kind=config.text,
+        check=config.not_empty,
+        help="cgroups: group that holds this agent's, beneath the top of each hierarchy; v2:"
+        " beneath a group delegated to the agent, unless this starts with a slash",
+    )
+    cgroups_enable_cfs: bool = flag(
+        False, kind=config.boolean, help="cgroups: limit processor time hard, beside shares"
+    )
+    cgroups_limit_swap: bool = flag(
+        False, kind=config.boolean, help="cgroups: no swap beyond the limit of memory"
+    )
+    cgroups_pids_limit: int = flag(
+        0,
+        kind=config.integer,
+        check=at_least(0),
+        help="cgroups: processes and threads that one container may have; 0: no limit",
+    )
+    cgroups_io_max: str = flag(
+        "",
+        kind=config.text,
+        help="cgroups: limits of each container's disk traffic, as '8:0 rbps=1048576 wiops=100;"
+        " * wbps=2097152'; * is the disk of the work directory",
     )
     executor_registration_timeout_s: float = flag(
         60.0,
@@ -313,7 +339,9 @@ class AgentDaemon:
             self._fail(InvalidValue("port-file", str(self.flags.port_file), reason))
 
     def _isolators(self) -> list[isolation.Isolator]:
-        facts = isolation.AgentFacts(self._agent_id, str(self.work_dir), self._resources)
+        facts = isolation.AgentFacts(
+            self._agent_id, str(self.work_dir), self._resources, dataclasses.asdict(self.flags)
+        )
         return [factory(facts) for factory in isolation.resolve(self.flags.isolation)]
 
     def must_end(self, reason: str, wanted: bool) -> None:

@@ -193,7 +193,12 @@ class Shell:
     def container_limited(self, container_id: str, limitation: Limitation) -> None:
         exceeded = pb.TaskResourceLimitation(resources=limitation.resources.to_proto())
         self.core.on_container_limited(
-            container_id, limitation.reason, limitation.message, exceeded, self._now()
+            container_id,
+            limitation.reason,
+            limitation.message,
+            exceeded,
+            self._now(),
+            fatal=limitation.fatal,
         )
 
     def containers_told(self) -> None:

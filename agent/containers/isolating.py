@@ -10,15 +10,16 @@ from typing import TypeVar
 from agent.isolation.base import Container, Isolator, Limitation, Preparation, Recovered
 from agent.isolation.posix import PosixIsolator
 from mesos_py import logs
+from mesos_py.errors import Unavailable
 from mesos_py.resources import Resources
 
 T = TypeVar("T")
 log = logs.get("agent.isolation")
 
 THREADS = 4
-# A cleanup that failed is tried again, this often and so many times.
-CLEANUP_AGAIN_S = 5.0
-CLEANUP_TRIES = 12
+# What could not be ended or cleaned up is tried again, at pauses that double.
+AGAIN_S = 1.0
+AGAIN_AT_MOST_S = 60.0
 
 
 class Isolating:
@@ -35,6 +36,7 @@ class Isolating:
         ]
         # Amounts that no thread has taken up yet.
         self._newest: dict[str, Resources] = {}
+        self._closed = False
 
     @property
     def active(self) -> bool:
@@ -116,7 +118,60 @@ class Isolating:
             if not waiting:
                 self._submit(container_id, work)
 
-    def cleanup(self, container_id: str, tries: int = CLEANUP_TRIES) -> None:
+    def end(
+        self,
+        container_id: str,
+        gone: Callable[[Limitation | None], None],
+        again_s: float = AGAIN_S,
+    ) -> None:
+        """End what may be left of the container; `gone` is called, on the loop, when
+        nothing is, with the limitation that was the cause, if one was."""
+        loop = asyncio.get_running_loop()
+
+        def work() -> None:
+            try:
+                found = self._end(container_id)
+            except Unavailable as error:
+                log.warning("container does not end", container=container_id, error=error)
+                later_s = min(again_s * 2, AGAIN_AT_MOST_S)
+                self._later(loop, again_s, self.end, container_id, gone, later_s)
+            else:
+                loop.call_soon_threadsafe(gone, found)
+
+        self._submit(container_id, work)
+
+    def kill(self, container_id: str) -> None:
+        """End all of it now, as far as isolators can reach it.  Its end is told apart."""
+
+        def work() -> None:
+            try:
+                self._end(container_id)
+            except Unavailable as error:
+                log.warning("container does not end", container=container_id, error=error)
+
+        if self.active:
+            self._submit(container_id, work)
+
+    def _end(self, container_id: str) -> Limitation | None:
+        found: Limitation | None = None
+        for each in self._isolators:
+            try:
+                limitation = each.end(container_id)
+            except Unavailable:
+                raise
+            except Exception as error:
+                # Not that something still runs: it must not keep the task for ever.
+                log.exception(
+                    "end failed",
+                    container=container_id,
+                    isolator=type(each).__name__,
+                    error=error,
+                )
+            else:
+                found = found or limitation
+        return found
+
+    def cleanup(self, container_id: str, again_s: float = AGAIN_S) -> None:
         """Remove what isolators have made for the container; again if that fails."""
         if not self.active:
             return
@@ -134,13 +189,12 @@ class Isolating:
                         "cleanup failed",
                         container=container_id,
                         isolator=type(each).__name__,
-                        tries_left=tries - 1,
+                        again_s=again_s,
                         error=error,
                     )
-            if not clean and tries > 1:
-                loop.call_soon_threadsafe(
-                    loop.call_later, CLEANUP_AGAIN_S, self.cleanup, container_id, tries - 1
-                )
+            if not clean:
+                later_s = min(again_s * 2, AGAIN_AT_MOST_S)
+                self._later(loop, again_s, self.cleanup, container_id, later_s)
 
         self._submit(container_id, work)
 
@@ -153,8 +207,32 @@ class Isolating:
 
     async def close(self) -> None:
         """Finish what was asked for, and end the threads."""
+        self._closed = True
         for each in self._threads:
             await asyncio.to_thread(each.shutdown)
+        for isolator in reversed(self._isolators):
+            await asyncio.to_thread(self._close, isolator)
+
+    def _close(self, isolator: Isolator) -> None:
+        try:
+            isolator.close()
+        except Exception as error:
+            log.warning("close failed", isolator=type(isolator).__name__, error=error)
+
+    def _later(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        pause_s: float,
+        method: Callable[..., None],
+        *arguments: object,
+    ) -> None:
+        """From a thread: call `method` on the loop after a pause, unless all has ended."""
+
+        def call() -> None:
+            if not self._closed:
+                method(*arguments)
+
+        loop.call_soon_threadsafe(loop.call_later, pause_s, call)
 
     def _submit(self, container_id: str, work: Callable[[], T]) -> Future[T]:
         return self._threads[hash(container_id) % THREADS].submit(work)

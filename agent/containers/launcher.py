@@ -1,7 +1,7 @@
 """From a container's description to its processes, and back to how they ended.
 
     launch -> (thread: user, sandbox, isolators' prepare) -> warden -> started
-           -> (thread: isolate, watch) -> ... -> ended -> (thread: cleanup)
+           -> (thread: isolate, watch) -> ... -> (thread: end) -> ended -> (thread: cleanup)
 
 Without isolators, and for a user that is known, the request goes to the warden at
 once.  When a warden is lost its tasks go on: they become this process's own children,
@@ -19,7 +19,7 @@ import enum
 import signal
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -70,6 +70,8 @@ class _Phase(enum.Enum):
     PREPARING = enum.auto()
     STARTING = enum.auto()
     RUNNING = enum.auto()
+    # The warden has nothing left of it; isolators may.
+    ENDING = enum.auto()
 
 
 @dataclass(slots=True, eq=False)
@@ -209,6 +211,8 @@ class Launcher:
             self._strays.signal(container_id, number)
         elif container.phase is not _Phase.PREPARING:
             self._send(["signal", container_id, int(number)])
+        if number is Signal.KILL and container.phase is _Phase.RUNNING:
+            self.isolating.kill(container_id)
 
     def update(self, container_id: str, resources: Resources) -> None:
         if container_id in self._containers:
@@ -236,6 +240,8 @@ class Launcher:
         if self._warden is not None:
             await self._warden.close()
         await self._strays.all_gone()
+        for container_id in self._containers:
+            self.isolating.cleanup(container_id)
         await self.isolating.close()
 
     async def leave(self) -> None:
@@ -374,9 +380,30 @@ class Launcher:
             self._events.container_failed(container_id, message)
 
     def _ended(self, container_id: str, exit: Exit) -> None:
-        if self._containers.pop(container_id, None) is not None:
-            self.isolating.cleanup(container_id)
-            self._events.container_ended(container_id, exit)
+        container = self._containers.get(container_id)
+        if container is None or container.phase is _Phase.ENDING:
+            return
+        container.phase = _Phase.ENDING
+        if not self.isolating.active:
+            self._gone(container_id, exit, None)
+            return
+
+        def gone(limitation: Limitation | None) -> None:
+            self._gone(container_id, exit, limitation)
+            self._events.containers_told()
+
+        self.isolating.end(container_id, gone)
+
+    def _gone(self, container_id: str, exit: Exit, limitation: Limitation | None) -> None:
+        """Nothing of it runs; `limitation`: what an isolator says was the cause."""
+        if self._containers.pop(container_id, None) is None:
+            return
+        self.isolating.cleanup(container_id)
+        if limitation is not None:
+            # A task that says it has succeeded has coped.
+            fatal = limitation.fatal and exit.status != 0
+            self._events.container_limited(container_id, replace(limitation, fatal=fatal))
+        self._events.container_ended(container_id, exit)
 
     # ---- When the warden is lost --------------------------------------------------
 

@@ -229,9 +229,12 @@ class AgentCore:
         message: str,
         limitation: pb.TaskResourceLimitation,
         now: Now,
+        *,
+        fatal: bool = True,
     ) -> None:
-        """It took more than it was given (isolators)."""
-        containers.over_limit(self.state, container_id, reason, message, limitation, now)
+        """It took more than it was given (isolators).  Not `fatal`: and goes on."""
+        note = containers.over_limit if fatal else containers.hurt
+        note(self.state, container_id, reason, message, limitation, now)
 
     # ---- The operator -------------------------------------------------------------
 

@@ -100,4 +100,7 @@ def ended(s: AgentState, executor: Executor, exit: Exit, now: Now) -> None:
             state = pb.TASK_KILLED
         else:
             state = pb.TASK_FINISHED if exit.status == 0 else pb.TASK_FAILED
-        s.report(task, state, now, message=exit.text("Command"), exit=exit)
+        message = exit.text("Command")
+        if executor.hurt and state == pb.TASK_FAILED:
+            message += f". Before that: {executor.hurt}"
+        s.report(task, state, now, message=message, exit=exit)

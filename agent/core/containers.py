@@ -65,6 +65,34 @@ def over_limit(
     s.end(executor, 0.0, now)
 
 
+def hurt(
+    s: AgentState,
+    container_id: str,
+    reason: Reason,
+    message: str,
+    limitation: pb.TaskResourceLimitation,
+    now: Now,
+) -> None:
+    """A part of the container was ended for a limit, and the rest goes on: its tasks are
+    told by an update that changes no state."""
+    executor = s.containers.get(container_id)
+    if executor is None:
+        s.drop("limit of an unknown container", container=container_id)
+        return
+    executor.hurt = message
+    for task in list(executor.tasks.values()):
+        if task.state == pb.TASK_RUNNING:
+            s.report(
+                task,
+                pb.TASK_RUNNING,
+                now,
+                source=pb.TaskStatus.SOURCE_AGENT,
+                reason=reason,
+                message=message,
+                limitation=limitation,
+            )
+
+
 def say_if_stopped(s: AgentState) -> None:
     """The agent was asked to stop, and its last container is gone."""
     if s.stopping and not s.stopped and not s.containers:

@@ -130,6 +130,8 @@ class Executor:
     killed: bool = False
     # Its framework is gone: nobody wants updates.
     abandoned: bool = False
+    # What an isolator said of a part that was ended for a limit, while the rest went on.
+    hurt: str = ""
 
     @property
     def custom(self) -> bool:

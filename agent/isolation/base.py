@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from mesos_py import plugins
 from mesos_py.errors import InvalidValue
@@ -22,7 +22,10 @@ from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
 GROUP: Final = "mesos_py.isolators"
-BUILTINS: Final[Mapping[str, str]] = {"posix": "agent.isolation.posix:PosixIsolator"}
+BUILTINS: Final[Mapping[str, str]] = {
+    "posix": "agent.isolation.posix:PosixIsolator",
+    "cgroups": "agent.isolation.cgroups.isolator:CgroupIsolator",
+}
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class AgentFacts:
     agent_id: str
     work_dir: str
     resources: Resources
+    # The agent's flags by their fields' names; empty in other programs' tests.
+    flags: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -91,12 +96,14 @@ class Limitation:
     """A container took more than it was given: the agent kills it for that.
 
     `message` is for people and names the limit and what was used; `resources` are
-    those that were exceeded.
+    those that were exceeded.  Not `fatal`: the container has lost a part of itself and
+    goes on; its tasks are told.
     """
 
     reason: pb.TaskStatus.Reason.ValueType
     message: str
     resources: Resources
+    fatal: bool = True
 
 
 # Cumulative or momentary numbers by name, in base units: "cpu_user_seconds",
@@ -157,11 +164,21 @@ class Isolator:
         return {}
 
     def watch(self, container_id: str, exceeded: Callable[[Limitation], None]) -> None:
-        """Watch its limits: `exceeded` may be called, from any thread, at most once.
+        """Watch its limits: `exceeded` may be called, from any thread.
 
-        Called once after `isolate` or `recover`; returns at once.  A call after `cleanup` has
-        begun does nothing.
+        Once at most with a fatal limitation.  Called once after `isolate` or `recover`;
+        returns at once.  A call of `exceeded` after `end` has returned does nothing.
         """
+
+    def end(self, container_id: str) -> Limitation | None:
+        """It must be over: kill what still runs of it, return when nothing does.
+
+        Called when the container is killed, and always once its processes are gone as
+        far as the agent can see: only when this has returned is its end reported.
+        Returns the limitation that ended it, if one did and `watch` has not told.
+        Idempotent; raises Unavailable for what cannot be ended yet: it is called again.
+        """
+        return None
 
     def cleanup(self, container_id: str) -> None:
         """Its processes are gone, or never were: remove what is left of it.
@@ -169,7 +186,14 @@ class Isolator:
         Called once after every container, also when `prepare` was not called or has
         failed, and for containers of an earlier run of the agent that are not known
         here.  Idempotent; raises nothing for what is not there.  An error is logged
-        and the call repeated later.
+        and the call repeated later, until it succeeds or the agent ends.
+        """
+
+    def close(self) -> None:
+        """The agent ends.  Containers that still run go on, for its next run to find.
+
+        Called once, after all other methods: removes what was made for the agent as a
+        whole, unless containers need it.
         """
 
 
