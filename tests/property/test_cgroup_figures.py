@@ -11,7 +11,11 @@ from agent.isolation.cgroups.numbers import blkio, cpu_list, cpu_text, io_stat, 
 from mesos_py.errors import InvalidValue
 
 words = st.sampled_from(
-    [r"8:0", r"rbytes=1", r"wbytes=", r"=", r"Read", r"Total", r"max", r"-1", r"0-3", r"18446744073709551616", r"1_0", r"٣", r"anon", r"oom_kill", r"cgroup", r"cgroup2", r"-", r"rw,memory", r"/", r"\040", r"\999", r"*", r";", r"rbps=1"]
+    [
+        *("8:0", "rbytes=1", "wbytes=", "=", "Read", "Total", "max", "-1", "0-3", "1_0", "٣"),
+        *("18446744073709551616", "anon", "oom_kill", "cgroup", "cgroup2", "-", "rw,memory"),
+        *("/", "\\040", "\\999", "*", ";", "rbps=1"),
+    ]
 )
 lines = st.lists(st.lists(words | st.text(max_size=8), max_size=12).map(" ".join), max_size=6)
 texts = st.text() | lines.map("\n".join)

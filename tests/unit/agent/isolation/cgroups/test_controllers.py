@@ -38,7 +38,8 @@ def put(controller, container_id: str, name: str, text: str) -> None:
 
 
 def read(controller, container_id: str, name: str) -> str:
-    return controller.group(container_id).read(name).strip()
+    text: str = controller.group(container_id).read(name)
+    return text.strip()
 
 
 # ---- cpu ------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ OOM = {
 
 
 @pytest.fixture(params=[1, 2])
-def version(request: pytest.FixtureRequest) -> int:
+def version(request):
     return request.param
 
 

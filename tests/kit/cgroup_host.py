@@ -1,0 +1,46 @@
+"""The real hierarchies of this machine, for tests: only beneath one group of our own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from agent.isolation.cgroups.files import MOUNTINFO
+from agent.isolation.cgroups.mounts import mounts_of
+
+# Of this test run alone.
+ROOT: Final = f"mesos_py_test_{os.getpid()}"
+FLAGS: Final = {"cgroups_root": ROOT}
+
+
+def lacks() -> str | None:
+    """What this machine has not that these tests need."""
+    if os.geteuid() != 0:
+        return "root"
+    mounts = mounts_of(MOUNTINFO.read_text())
+    v1 = {name for mount in mounts for name in mount.controllers}
+    for mount in mounts:
+        if mount.version == 2:
+            v1 |= set(Path(mount.point, "cgroup.controllers").read_text().split())
+    missing = {"cpu", "memory", "pids"} - v1
+    return f"cgroup controllers {', '.join(sorted(missing))}" if missing else None
+
+
+def groups_named(part: str) -> list[str]:
+    """All groups of this test run with a component that is `part`."""
+    found = []
+    for mount in mounts_of(MOUNTINFO.read_text()):
+        for path in Path(mount.point).glob(f"{ROOT}/**"):
+            if part in path.parts and path.is_dir():
+                found.append(str(path))
+    return sorted(found)
+
+
+def all_groups() -> list[str]:
+    """All groups of this test run."""
+    return groups_named(ROOT)
+
+
+def uses_v1() -> bool:
+    return any("memory" in mount.controllers for mount in mounts_of(MOUNTINFO.read_text()))
