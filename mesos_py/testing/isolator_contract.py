@@ -138,8 +138,10 @@ class IsolatorContract:
     ) -> None:
         running = h.start(isolator, h.container(), SLEEP)
         for name, value in isolator.usage("c1").items():
-            assert name.isidentifier() and name == name.lower(), name
-            assert math.isfinite(value) and value >= 0, name
+            assert name.isidentifier(), name
+            assert name == name.lower(), name
+            assert math.isfinite(value), name
+            assert value >= 0, name
         h.finish(isolator, running)
         isolator.usage("c1")
 

@@ -35,7 +35,15 @@ Event = agent_pb2.Event
 class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
     """Takes one agent at a time; keeps what it says; acknowledges by itself if `acks`."""
 
-    def __init__(self, *, acks: bool = True, epoch: int = 1, ping_timeout_s: float = 30) -> None:
+    def __init__(
+        self,
+        *,
+        acks: bool = True,
+        epoch: int = 1,
+        ping_timeout_s: float = 30,
+        agent_id: str = "A1",
+    ) -> None:
+        self.agent_id = agent_id
         self.acks = acks
         self.epoch = epoch
         self.ping_timeout_s = ping_timeout_s
@@ -122,7 +130,7 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
             return
         self._stream = stream
         registered = Event.Registered(
-            agent_id=pb.AgentID(value=call.agent_info.id.value or "A1"),
+            agent_id=pb.AgentID(value=call.agent_info.id.value or self.agent_id),
             ping_timeout_seconds=self.ping_timeout_s,
         )
         self.send(Event(type=Event.REGISTERED, registered=registered))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -29,12 +31,23 @@ def lacks() -> str | None:
 
 def groups_named(part: str) -> list[str]:
     """All groups of this test run with a component that is `part`."""
-    found = []
+    return sorted(path for path in _walk() if part in path.split("/"))
+
+
+def _walk() -> Iterator[str]:
+    """Groups come and go meanwhile: os.walk does not mind, unlike Path.glob."""
     for mount in mounts_of(MOUNTINFO.read_text()):
-        for path in Path(mount.point).glob(f"{ROOT}/**"):
-            if part in path.parts and path.is_dir():
-                found.append(str(path))
-    return sorted(found)
+        for path, _, _ in os.walk(f"{mount.point}/{ROOT}", topdown=False):
+            yield path
+
+
+def remove_all() -> list[str]:
+    """Remove all groups of this test run; which there were."""
+    found = list(_walk())
+    for path in found:
+        with contextlib.suppress(OSError):
+            Path(path).rmdir()
+    return found
 
 
 def all_groups() -> list[str]:
