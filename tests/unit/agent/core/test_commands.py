@@ -418,3 +418,55 @@ def test_only_so_many_ended_tasks_are_remembered():
     assert world.core.find_task(("F1", "a")) is None
     assert world.core.find_task(("F1", "b")) is not None
     assert not world.core.state.tasks
+
+
+def hurt(world: AgentWorld, message: str = "a child was killed") -> None:
+    world.core.on_container_limited(
+        world.container("t"),
+        pb.TaskStatus.REASON_CONTAINER_LIMITATION_MEMORY,
+        message,
+        pb.TaskResourceLimitation(),
+        world.clock.now(),
+        fatal=False,
+    )
+    world.collect()
+
+
+def test_a_task_that_lost_a_part_of_itself_is_told_and_goes_on():
+    world = AgentWorld()
+    running(world)
+    hurt(world)
+    world.acknowledge_all("t")
+    told = world.last("t")
+    assert (told.state, told.message) == (pb.TASK_RUNNING, "a child was killed")
+    assert told.reason == pb.TaskStatus.REASON_CONTAINER_LIMITATION_MEMORY
+    assert told.source == pb.TaskStatus.SOURCE_AGENT
+    assert world.kills() == []
+    world.ended("t", 0)
+    assert world.states("t")[-1] == "FINISHED"
+    assert world.last("t").message == "Command exited with status 0"
+
+
+def test_a_failure_says_what_was_lost_before():
+    world = AgentWorld()
+    running(world)
+    hurt(world)
+    world.acknowledge_all("t")
+    world.ended("t", 1 << 8)
+    wanted = "Command exited with status 1. Before that: a child was killed"
+    assert world.last("t").message == wanted
+    assert not world.last("t").HasField("reason")
+
+
+def test_a_part_lost_by_an_unknown_container_is_dropped():
+    world = AgentWorld()
+    world.core.on_container_limited(
+        "unknown",
+        pb.TaskStatus.REASON_CONTAINER_LIMITATION_MEMORY,
+        "odd",
+        pb.TaskResourceLimitation(),
+        world.clock.now(),
+        fatal=False,
+    )
+    world.collect()
+    assert world.drops() == ["limit of an unknown container"]
