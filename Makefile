@@ -15,7 +15,7 @@ PYTEST_ARGS ?=
 # make bench NAME=launch
 NAME ?=
 
-.PHONY: help setup demo proto proto-check docs format lint types test test-fast bench clean distclean
+.PHONY: help setup demo proto proto-check docs format lint types test test-vm test-fast bench clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,7 +48,11 @@ types: setup ## mypy --strict
 	@$(BIN)/mypy $(SOURCES)
 
 test: setup-for-tests lint types ## lint, types and all tests: unit, property, integration, system
-	@$(BIN)/python -m pytest $(PYTEST_ARGS) tests
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) --ignore tests/vm tests
+
+test-vm: setup ## tests in a virtual machine with cgroup v2 (builds its disk first: a minute or two)
+	@tools/setup.sh --with-test-packages
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) tests/vm
 
 test-fast: lint types ## lint, types, unit and property tests (short): under a minute
 	@HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest -n auto $(PYTEST_ARGS) $(FAST_TESTS)

@@ -9,7 +9,7 @@
 set -euo pipefail
 
 # Debian packages that tests need beyond Python: the one place where they are listed.
-TEST_PACKAGES=()
+TEST_PACKAGES=(debootstrap e2fsprogs qemu-system-x86)
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly VENV=.venv STAMP=.venv/.setup-stamp

@@ -86,8 +86,10 @@ class FakeTree:
         self.writes: list[tuple[str, str]] = []
         self.refuse: dict[str, int] = {}
         self.killed: list[int] = []
-        # Processes that a signal does not end, and groups that stay in use for so long.
+        # Processes that no signal ends, or that are on their way out; groups that stay in use
+        # for so many tries.
         self.immortal: set[int] = set()
+        self.dying: set[int] = set()
         self.busy: dict[str, int] = {}
         tree = self
 

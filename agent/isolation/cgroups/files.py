@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import select
+import signal
 from pathlib import Path
 from typing import Final
 
@@ -225,6 +226,32 @@ def notice_by_poll(group: Group, name: str) -> Notice:
     notice = Notice(fd, select.EPOLLPRI, counter=False)
     notice.rearm()
     return notice
+
+
+# ---- Processes ----------------------------------------------------------------------------
+
+_PF_EXITING: Final = 0x4
+_SIGKILL_BIT: Final = 1 << (signal.SIGKILL - 1)
+
+
+def is_dying(pid: int) -> bool:
+    """Whether a process that is still there was sent KILL, or is on its way out.
+
+    One that the kernel has killed for memory may take long to give that back.
+    """
+    try:
+        # The name in parentheses may hold anything, parentheses too.
+        stat = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        status = Path(f"/proc/{pid}/status").read_bytes()
+    except OSError:
+        return True
+    if int(stat[6]) & _PF_EXITING:
+        return True
+    return any(
+        int(line.split()[1], 16) & _SIGKILL_BIT
+        for line in status.splitlines()
+        if line.startswith((b"SigPnd:", b"ShdPnd:"))
+    )
 
 
 # ---- Devices ----------------------------------------------------------------------------

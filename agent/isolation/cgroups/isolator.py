@@ -28,7 +28,14 @@ from agent.isolation.cgroups.cpuacct import CpuAccounting
 from agent.isolation.cgroups.cpuset import LABEL as CORES_LABEL
 from agent.isolation.cgroups.cpuset import Cpuset, wanted_cores
 from agent.isolation.cgroups.ending import Ending, remove
-from agent.isolation.cgroups.files import MOUNTINFO, OWN, PROCS, CgroupError, Group
+from agent.isolation.cgroups.files import (
+    MOUNTINFO,
+    OWN,
+    PROCS,
+    CgroupError,
+    Group,
+    is_dying,
+)
 from agent.isolation.cgroups.freezer import Freezer
 from agent.isolation.cgroups.io import FLAG, MAX_LABEL, WEIGHT_LABEL, Io, parse_limits
 from agent.isolation.cgroups.memory import Memory
@@ -48,8 +55,8 @@ CONTROLLERS: Final[dict[str, type[Controller]]] = {
 _BY_LABEL: Final = {CORES_LABEL: "cpuset", WEIGHT_LABEL: "io", MAX_LABEL: "io"}
 # After the kernel has told of an out-of-memory: when to count whom it has killed.
 COUNT_AGAIN_S: Final = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
-# A killed process may be about to take its whole container with it.  One that still
-# runs after that time goes on without it.
+# A killed process may be about to take its whole container with it.  A container that
+# still runs so long after its victims are gone goes on without them.
 SETTLE_S: Final = 0.5
 
 
@@ -62,6 +69,8 @@ class _Held:
     # Killed for want of memory: how many were told of, how many seen.
     told: int = 0
     seen: int = 0
+    # Whether a victim was still on its way out when last looked at.
+    dying: bool = False
     # How often we have counted in vain since the kernel told us.
     vain: int = 0
     ended: bool = False
@@ -91,6 +100,7 @@ class CgroupIsolator(Isolator):
             text = "this kernel does not count processes killed for memory (v1: since 4.13)"
             raise InvalidValue("isolation", "cgroups", text)
         self.ending = Ending(self.layout.kill.version)
+        self._is_dying = is_dying
         self._watch = OomWatch(self._look)
         self._held: dict[str, _Held] = {}
         # Of containers that ended while no agent ran: what ended them.
@@ -218,11 +228,12 @@ class CgroupIsolator(Isolator):
                 held.vain = 1 if woken else held.vain + 1
                 return COUNT_AGAIN_S[held.vain - 1] if held.vain <= len(COUNT_AGAIN_S) else None
             held.vain = 0
-            if kills > held.seen:
-                held.seen = kills
+            pids = self.ending.pids(self.layout.kill.agent.child(container_id))
+            news, held.seen = kills > held.seen, kills
+            before, held.dying = held.dying, any(self._is_dying(pid) for pid in pids)
+            if news or before or held.dying or held.pid not in pids:
+                # If the first process is or will be among the victims, `end` will tell.
                 return SETTLE_S
-            if held.pid not in self.ending.pids(self.layout.kill.agent.child(container_id)):
-                return SETTLE_S  # its first process was the one: `end` will tell
             more, held.told = kills - held.told, kills
             limitation = self._memory.limitation(container_id, more, fatal=False)
         log.warning("out of memory", container=container_id, message=limitation.message)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import os
 import pickle
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from agent.isolation.cgroups.files import CgroupError, Group, device_beneath
+from agent.isolation.cgroups.files import CgroupError, Group, device_beneath, is_dying
 
 
 def test_an_error_names_file_value_and_reason(tmp_path):
@@ -46,6 +48,18 @@ def test_the_deepest_groups_come_first(tmp_path):
     (tmp_path / "a" / "b").mkdir(parents=True)
     names = [each.path.removeprefix(f"{tmp_path}") for each in Group(str(tmp_path)).tree()]
     assert names == ["/a/b", "/a", ""]
+
+
+def test_a_process_on_its_way_out_is_told_from_one_that_runs():
+    process = subprocess.Popen(["sleep", "1000"])
+    try:
+        assert not is_dying(process.pid)
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert is_dying(process.pid)
+    finally:
+        process.wait()
+    assert is_dying(process.pid)
 
 
 def test_what_is_on_no_disk_has_no_device():

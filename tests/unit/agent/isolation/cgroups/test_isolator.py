@@ -34,6 +34,7 @@ def isolator(tree: FakeTree, version: int, agent_id: str = "agent-S0") -> Cgroup
     layout = tree.v1(agent_id=agent_id) if version == 1 else tree.v2(agent_id=agent_id)
     made = CgroupIsolator(facts(agent_id=agent_id), layout=layout)
     made.ending = Ending(version, tree.kill, within_s=0.01)
+    made._is_dying = lambda pid: pid in tree.dying
     return made
 
 
@@ -193,6 +194,22 @@ def test_a_killed_child_is_told_once_while_its_parent_lives(tree, version):
     again = made.end("c1")
     assert again is not None
     assert "killed 1 process" in again.message
+
+
+def test_a_victim_that_takes_its_time_to_die_is_waited_for(tree, version):
+    told: list = []
+    made = isolator(tree, version)
+    tree.enter(7, *made.prepare(container()).enter)
+    made.isolate("c1", 7)
+    made._held["c1"].exceeded = told.append
+    kernel_kills(tree, version, 1)
+    tree.dying.add(7)
+    assert [made._look("c1", number == 0) for number in range(4)] == [0.5] * 4
+    tree.dying.clear()
+    assert made._look("c1", False) == 0.5  # and then for what follows from it
+    assert not told
+    assert made._look("c1", False) is None
+    assert len(told) == 1
 
 
 def test_a_killed_first_process_is_left_to_the_end(tree, version):
