@@ -23,6 +23,7 @@ BENCHES: Final = {
     "throughput": "bench.throughput",
     "offer_latency": "bench.offer_latency",
     "master_cpu": "bench.master_cpu",
+    "isolation": "bench.isolation",
 }
 
 

@@ -225,7 +225,7 @@ class FakeTree:
     def enter(self, pid: int, *files: str) -> None:
         """A process writes 0 into these."""
         for file in files:
-            path = Path(file)
+            path = Path(file).with_name("cgroup.procs")
             path.write_text(path.read_text() + f"{pid}\n")
 
     def move(self, pid: int, group: Group) -> None:

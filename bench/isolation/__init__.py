@@ -1,0 +1,42 @@
+"""What isolation is worth, and what it costs.
+
+`latency`: a web server beside a hog of 256 spinning processes, alone, with control groups,
+and without.  `startup`: what each kind of container costs to start, beside the floors.
+`memory`: what the agent and its warden need for each task that runs.
+"""
+
+from __future__ import annotations
+
+from bench.isolation import latency, memory, startup
+from bench.isolation.groups import bench_root
+from bench.report import Result, Row
+from bench.stats import Spread
+
+
+def run(quick: bool) -> Result:
+    with bench_root() as root:
+        found = latency.measure(root, runs=1 if quick else 5, seconds=1 if quick else 10)
+        starts = startup.measure(root, runs=1 if quick else 5, launches=10 if quick else 100)
+        kept = memory.measure(root, tasks=20 if quick else 200)
+    grown = {
+        name: [100 * (value / found.alone - 1) for value in values]
+        for name, values in found.by.items()
+    }
+    with_groups, without = Spread.of(grown["cgroups"]), Spread.of(grown["posix"])
+    return Result(
+        name="isolation",
+        title="isolation: a web server beside 256 spinning processes; the cost of a container",
+        rows=[
+            Row("request, hog under cgroups", Spread.of(found.by["cgroups"]), "ms", digits=2),
+            Row("request, no hog, cgroups", Spread.of(found.by["no hog"]), "ms", True, digits=2),
+            Row("request, hog without isolation", Spread.of(found.by["posix"]), "ms", digits=2),
+            *startup.rows(starts),
+            *memory.rows(kept),
+        ],
+        aim="with the hog under cgroups at most 30 % slower than alone (without: 550 %)",
+        reached=f"{with_groups.median:+.0f} % with cgroups, {without.median:+.0f} % without",
+        met=with_groups.median <= 30,
+        parameters={"spinning": latency.SPINNING, "requests_per_s": latency.RATE},
+        details={"request_ms": found.by, "start_ms": starts.by, "memory_bytes": kept},
+        notes=[*latency.NOTES, *starts.notes],
+    )
