@@ -409,7 +409,8 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
 async def serve(flags: AgentFlags) -> None:
     """Run an agent until SIGTERM, SIGINT or SIGUSR1, or until it may not go on (MesosPyError)."""
     if flags.recover == "cleanup":
-        await cleanup.clean_up(flags.work_dir.absolute(), flags.isolation)
+        all_flags = dataclasses.asdict(flags)
+        await cleanup.clean_up(flags.work_dir.absolute(), flags.isolation, all_flags)
         return
     daemon = AgentDaemon(flags)
     loop = asyncio.get_running_loop()

@@ -6,6 +6,7 @@ It also works where a checkpoint cannot be read any more: the warden knows its t
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ log = logs.get("agent.cleanup")
 SIGKILL = 9
 
 
-async def clean_up(work_dir: Path, isolators: tuple[str, ...]) -> None:
+async def clean_up(work_dir: Path, isolators: tuple[str, ...], flags: Mapping[str, Any]) -> None:
     """Returns when nothing of the agent runs and its checkpoint is gone; sandboxes stay.
 
     Raises Conflict if an agent is running there, InvalidValue if the directory cannot
@@ -42,9 +43,11 @@ async def clean_up(work_dir: Path, isolators: tuple[str, ...]) -> None:
         agent_id, left = _read(work_dir)
         ended += await _end_adrift(left)
         if agent_id:
-            facts = isolation.AgentFacts(agent_id, str(work_dir), Resources())
+            facts = isolation.AgentFacts(agent_id, str(work_dir), Resources(), flags)
             for factory in isolation.resolve(isolators):
-                await asyncio.to_thread(factory(facts).recover, ())
+                isolator = factory(facts)
+                await asyncio.to_thread(isolator.recover, ())
+                await asyncio.to_thread(isolator.close)
         forget_word(str(work_dir))
         forget_all(work_dir)
         log.info("cleaned up", agent=agent_id, containers_ended=ended)

@@ -170,44 +170,102 @@ async def test_an_agent_that_stops_takes_all_groups_with_it(master, tmp_path):
 # ---- Who owns what ----------------------------------------------------------------------------
 
 
+class Restarted:
+    """An agent that is killed and started again in the same directory; its tasks go on."""
+
+    def __init__(self, master: FakeMaster, work_dir: Path) -> None:
+        self.master = master
+        self.work_dir = work_dir
+        self.agent: AgentProcess | None = None
+
+    async def start(self, tasks_on_exit: str = "keep") -> AgentProcess:
+        times = len(self.master.registrations)
+        flags = (*ISOLATED, "--tasks-on-exit", tasks_on_exit)
+        self.agent = AgentProcess(self.master.address, self.work_dir, *flags)
+        await self.master.registered(times + 1)
+        return self.agent
+
+    async def kill(self) -> None:
+        assert self.agent is not None
+        self.agent.process.kill()
+        await self.agent.ended()
+
+    async def __aenter__(self) -> Restarted:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.agent is not None and self.agent.process.poll() is not None:
+            await self.start()
+        if self.agent is not None:
+            self.agent.process.send_signal(signal.SIGINT)  # ends its tasks too
+            assert await self.agent.ended() == 0, self.agent.log.read_text()
+
+
+async def three_tasks(master: FakeMaster, letter: str) -> list[int]:
+    """Their pids."""
+    names = [f"{letter}{number}" for number in range(3)]
+    master.run(*(task(name, "sleep 1000") for name in names))
+    running = [await master.status(name, pb.TASK_RUNNING) for name in names]
+    return [each.container_status.executor_pid for each in running]
+
+
 async def test_two_agents_on_one_machine_leave_each_others_tasks_alone(tmp_path):
     async with FakeMaster(agent_id="A1") as mine, FakeMaster(agent_id="A10") as theirs:
         async with running_agent(theirs, tmp_path / "b", *ISOLATED):
-            theirs.run(*(task(f"b{n}", "sleep 1000") for n in range(3)))
-            pids = []
-            for number in range(3):
-                running = await theirs.status(f"b{number}", pb.TASK_RUNNING)
-                pids.append(running.container_status.executor_pid)
-            kept = containers("A10")
-            for _ in range(10):
-                await one_life(mine, tmp_path / "a")
-            assert not any(gone(pid) for pid in pids)
-            assert containers("A10") == kept
-            # What the last one had is removed by the next.
-            async with running_agent(mine, tmp_path / "a", *ISOLATED):
-                await eventually(lambda: not containers("A1"))
-        assert theirs.states("b0")[-1] == "KILLED"
+            others = await three_tasks(theirs, "b")
+            async with Restarted(mine, tmp_path / "a") as host:
+                await host.start()
+                own = await three_tasks(mine, "a")
+                kept = containers("A1"), containers("A10")
+                for _ in range(10):
+                    await host.kill()
+                    await host.start()
+                assert not any(gone(pid) for pid in own + others)
+                assert (containers("A1"), containers("A10")) == kept
+            assert not any(gone(pid) for pid in others)
+            assert all(gone(pid) for pid in own)
+            assert containers("A10") == kept[1]
+        assert {"FAILED", "LOST"}.isdisjoint(theirs.states("b0"))
 
 
-async def one_life(master: FakeMaster, work_dir: Path) -> None:
-    """An agent with three tasks that is killed, with all that it had."""
-    agent = AgentProcess(master.address, work_dir, *ISOLATED)
-    try:
-        await master.registered(len(master.registrations) + 1)
-        before = len(master.calls)
-        master.run(*(task(f"a{n}", "sleep 1000") for n in range(3)))
-        await master.until(
-            lambda: (
-                sum(call.update.status.state == pb.TASK_RUNNING for call in master.calls[before:])
-                >= 3
-            )
-        )
-    finally:
-        wardens = children_of(agent.pid)
-        agent.process.kill()
-        agent.process.wait()
-        for pid in wardens:
+async def test_groups_of_tasks_that_ended_without_their_agent_are_removed(master, tmp_path):
+    async with Restarted(master, tmp_path / "a") as host:
+        await host.start("end")
+        pids = await three_tasks(master, "a")
+        await host.kill()
+        for pid in pids:
             await until_gone(pid)
+        assert len(containers()) == 3
+        await host.start()
+        await eventually(lambda: not containers())
+
+
+async def test_why_a_task_ended_while_its_agent_was_away_is_told(master, tmp_path):
+    async with Restarted(master, tmp_path / "a") as host:
+        agent = await host.start()
+        master.run(task("t", f"until [ -e go ]; do sleep 0.02; done; {HOG}; exit $?"))
+        running = await master.status("t", pb.TASK_RUNNING)
+        sandbox = agent.sandbox("t")
+        await host.kill()
+        (sandbox / "go").touch()
+        await until_gone(running.container_status.executor_pid)
+        await host.start()
+        failed = await master.status("t", pb.TASK_FAILED)
+        assert failed.reason == MEMORY
+        assert failed.message.startswith("Memory limit exceeded: limit 64 MB, peak 64 MB")
+
+
+async def test_a_task_that_an_agent_takes_up_again_is_still_limited_and_watched(master, tmp_path):
+    async with Restarted(master, tmp_path / "a") as host:
+        agent = await host.start()
+        master.run(task("t", f"until [ -e go ]; do sleep 0.02; done; {HOG}; sleep 1000"))
+        await master.status("t", pb.TASK_RUNNING)
+        sandbox = agent.sandbox("t")
+        await host.kill()
+        await host.start()
+        (sandbox / "go").touch()
+        await master.until(lambda: any(s.reason == MEMORY for s in master.updates("t")))
+        assert len(containers()) == 1
 
 
 # ---- Two thousand short tasks --------------------------------------------------------------------
