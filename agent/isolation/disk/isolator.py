@@ -7,7 +7,7 @@ looked after from time to time, so a container can be above it for a while.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,7 @@ from agent.isolation.base import (
     Isolator,
     Limitation,
     Preparation,
+    Recovered,
     Usage,
 )
 from agent.isolation.disk.pace import next_look_s
@@ -60,6 +61,16 @@ class DiskIsolator(Isolator):
         self._enforce: bool = facts.flags.get("enforce_container_disk_quota", False)
         self._stored: dict[str, _Stored] = {}
         self._rounds = Rounds(self._look, "disk-usage", THREADS)
+
+    def recover(self, containers: Sequence[Recovered]) -> None:
+        for each in containers:
+            path = (
+                *("agents", self.facts.agent_id),
+                *("frameworks", each.framework_id),
+                *("executors", each.executor_id),
+                *("runs", each.container_id),
+            )
+            self._stored[each.container_id] = _Stored(path, limit_of(each.resources))
 
     def prepare(self, container: Container) -> Preparation:
         path = container.sandbox.removeprefix(self.facts.work_dir).strip("/")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.isolation.base import AgentFacts, Container
+from agent.isolation.base import AgentFacts, Container, Recovered
 from agent.isolation.disk.isolator import DiskIsolator, limit_of
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
@@ -21,7 +21,7 @@ def isolator(work_dir: Path, **flags: object) -> DiskIsolator:
 
 
 def container(work_dir: Path, resources: Resources, container_id: str = "c1") -> Container:
-    sandbox = work_dir / "agents" / "A1" / "runs" / container_id
+    sandbox = work_dir / "agents/A1/frameworks/F1/executors/t/runs" / container_id
     sandbox.mkdir(parents=True)
     return Container(container_id, "F1", "t", str(sandbox), 0, 0, resources, None, {})
 
@@ -134,3 +134,14 @@ def test_cleanup_of_what_was_never_prepared_does_nothing(tmp_path):
     disk.update("nobody", Resources.of(disk=1))
     disk.watch("nobody", lambda limitation: pytest.fail(str(limitation)))
     assert disk.usage("nobody") == {}
+
+
+def test_a_container_that_outlived_its_agent_is_measured_and_held_to_its_quota(tmp_path):
+    one = container(tmp_path, Resources.of(disk=1))
+    Path(one.sandbox, "data").write_bytes(b"x" * 2 * MB)
+    disk, heard = isolator(tmp_path, enforce_container_disk_quota=True), Heard()
+    disk.recover([Recovered("c1", "F1", "t", 1, one.resources, None)])
+    assert disk.usage("c1") == {"disk_limit_bytes": MB}
+    disk.watch("c1", heard)
+    assert heard.event.wait(LIMIT_S)
+    disk.cleanup("c1")
