@@ -29,6 +29,7 @@ from agent.core.agent import AgentCore
 from agent.core.recovery import SavedContainer, require_compatible
 from agent.core.state import Settings
 from agent.isolation import base as isolation
+from agent.isolation.network.addresses import check_range
 from agent.resources import offered, parse_attributes, taken_ports
 from mesos_py import config, logs, ranges, rpc
 from mesos_py.clock import SystemClock
@@ -121,6 +122,13 @@ class AgentFlags:
         check=between(0.01, 86400),
         help="How often --isolation disk looks at what a container stores; ten times as often "
         "when that is near its quota",
+    )
+    network_range: str = flag(
+        "10.213.0.0/16",
+        kind=config.text,
+        check=check_range,
+        help="network: addresses for containers with a network of their own; each agent of one "
+        "machine needs others",
     )
     enforce_container_disk_quota: bool = flag(
         False,

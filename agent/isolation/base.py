@@ -27,6 +27,7 @@ BUILTINS: Final[Mapping[str, str]] = {
     "cgroups": "agent.isolation.cgroups.isolator:CgroupIsolator",
     "rlimits": "agent.isolation.rlimits:RlimitsIsolator",
     "disk": "agent.isolation.disk.isolator:DiskIsolator",
+    "network": "agent.isolation.network.isolator:NetworkIsolator",
 }
 
 # What a task may ask for only where an isolator provides it: `Isolator.provides`.
