@@ -78,6 +78,10 @@ class Pool:
     def hold(self, address: IPv4Address, holder: str) -> None:
         """It has the address already; it need not be one of the range of today."""
         self._holders[address] = holder
+        self.rest(address)
+
+    def rest(self, address: IPv4Address) -> None:
+        """Somebody had it until a moment ago: it is the last to be given again."""
         if address in self.network:
             self._next = max(self._next, int(address) - self._first + 1)
 

@@ -115,7 +115,9 @@ def _rates(labels: pb.Labels) -> dict[str, int]:
     return found
 
 
-_RATE: Final = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmg]?)bit(?:/s)?", re.IGNORECASE)
+_RATE: Final = re.compile(
+    r"(\d{1,15}(?:\.\d{1,6})?)\s*([kmg]?)bit(?:/s)?", re.IGNORECASE | re.ASCII
+)
 _UNITS: Final[Mapping[str, int]] = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 
 

@@ -178,6 +178,7 @@ class NetworkIsolator(Isolator):
                 if owner.container_id not in running:
                     log.info("device of an ended container removed", device=device.name)
                     links.remove(device.name, names.alias(owner))
+                    self._shared.pool.rest(owner.address)
                 elif owner.container_id not in self._members:
                     self._take_up(running[owner.container_id], owner.address)
             self._take_up_the_rest(running.values())

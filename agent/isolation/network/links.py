@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network
+from socket import AF_INET
 from typing import Any, Final
 
 from pyroute2 import IPRoute
@@ -21,6 +22,7 @@ from agent.isolation.network import names, namespaces
 
 # What the container's end of the pair is called inside.
 INSIDE: Final = "eth0"
+_DEFAULT_MTU: Final = 1500
 _ETH_P_ALL: Final = 0x0003
 # The queueing discipline that sees what comes in: where its filters hang, and its own place.
 _INGRESS: Final = 0xFFFF0000
@@ -69,7 +71,7 @@ def addresses() -> list[tuple[str, IPv4Interface]]:
                 by_index.get(each["index"], "?"),
                 IPv4Interface((each.get_attr("IFA_ADDRESS"), each["prefixlen"])),
             )
-            for each in route.get_addr(family=2)
+            for each in route.get_addr(family=AF_INET)
         ]
 
 
@@ -82,13 +84,14 @@ def make_bridge(name: str, alias: str, gateway: IPv4Address, network: IPv4Networ
         found = _find(route, name)
         if found is None:
             # A hardware address of its own: else it is that of some container, and changes.
-            route.link("add", ifname=name, kind="bridge", address=names.mac(gateway))
+            mac = names.mac(gateway)
+            route.link("add", ifname=name, kind="bridge", address=mac, mtu=_mtu(route))
             found = _find(route, name)
             assert found is not None
         elif found.kind != "bridge" or found.alias not in (None, alias):
             raise OSError(errno.EEXIST, f"the device {name} is there already, and not ours")
         route.link("set", index=found.index, ifalias=alias)
-        for each in route.get_addr(family=2, index=found.index):
+        for each in route.get_addr(family=AF_INET, index=found.index):
             if each.get_attr("IFA_ADDRESS") != str(gateway):
                 route.addr(
                     "del",
@@ -122,15 +125,19 @@ def connect(
 ) -> None:
     """A pair of devices, one end at the bridge under `name`, one in the namespace."""
     with said(f"connect {name} to {bridge}"), IPRoute() as route:
+        master, mtu = _found(route, bridge), _mtu(route)
         inside = {
             "ifname": INSIDE,
             "net_ns_fd": namespace,
             "address": names.mac(address.ip),
+            "mtu": mtu,
         }
-        master = _found(route, bridge)
-        route.link("add", ifname=name, kind="veth", peer=inside)
+        route.link("add", ifname=name, kind="veth", mtu=mtu, peer=inside)
         index = _found(route, name)
         route.link("set", index=index, ifalias=alias, master=master)
+        # For a container that connects to itself by a port of the machine: where bridged
+        # packets pass netfilter (br_netfilter), they go back by where they came from.
+        route.brport("set", index=index, mode=1)
         route.link("set", index=index, state="up")
     namespaces.inside(namespace, lambda: _set_up(address, gateway))
 
@@ -238,6 +245,13 @@ def _shape(route: Any, index: int, rate: int | None) -> None:
     bytes_s = rate // 8
     burst = max(_MIN_BURST, int(bytes_s * _BURST_S))
     route.tc("replace", "tbf", index, rate=bytes_s, burst=burst, latency=_QUEUE)
+
+
+def _mtu(route: Any) -> int:
+    """What gets through where this machine's default route leads."""
+    indexes = {each.get_attr("RTA_OIF") for each in route.get_default_routes(family=AF_INET)}
+    devices = [each for each in route.get_links() if each["index"] in indexes]
+    return min((int(each.get_attr("IFLA_MTU")) for each in devices), default=_DEFAULT_MTU)
 
 
 # ---- Looking ------------------------------------------------------------------------------
