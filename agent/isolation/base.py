@@ -207,13 +207,6 @@ class Isolator:
         whole, unless containers need it.
         """
 
-    def close(self) -> None:
-        """The agent ends.  Containers that still run go on, for its next run to find.
-
-        Called once, after all other methods: removes what was made for the agent as a
-        whole, unless containers need it.
-        """
-
 
 def provided(factories: Iterable[Callable[[AgentFacts], Isolator]]) -> frozenset[str]:
     """What all of them provide."""

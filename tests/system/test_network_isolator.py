@@ -6,18 +6,21 @@ import os
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from ipaddress import IPv4Address
 
 import pytest
 from pyroute2 import IPRoute
 from pyroute2.nftables.main import NFTables
 
+from agent.isolation import base
 from agent.isolation.base import AgentFacts, Container, Preparation, Recovered
 from agent.isolation.network import links, names, namespaces
 from agent.isolation.network.isolator import NetworkIsolator
 from agent.isolation.network.nat import Nat
 from mesos_py.errors import InvalidValue, MesosPyError, Refused
 from mesos_py.resources import Resources
+from mesos_py.testing.isolator_contract import IsolatorContract
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.networks import (
     ADDRESS,
@@ -160,13 +163,15 @@ def test_packets_are_no_larger_than_the_way_out_takes(here):
 def test_who_asks_for_nothing_is_in_the_machines_network_and_costs_nothing(here):
     network = isolator()
     network.recover([])
+    before = device_names()
     plain = Container("c1", "F1", "t", "/s", 0, 0, Resources.of(cpus=1), None, {})
     assert network.prepare(plain) == Preparation()
     network.isolate("c1", os.getpid())
     network.update("c1", Resources.of(cpus=2))
     assert network.usage("c1") == {}
     network.cleanup("c1")
-    assert device_names() == PLAIN
+    assert device_names() == before
+    network.close()
 
 
 def test_the_network_none_has_nothing_but_loopback(here):
@@ -437,15 +442,16 @@ def test_the_next_run_takes_up_what_still_runs_and_removes_what_does_not(here):
     assert device_names() == PLAIN
 
 
-def test_the_next_run_without_containers_removes_all_of_this_agent(here):
-    first = isolator()
-    with running(
-        first, container("c1", 31000, asked=info(labels=labels(egress="5mbit"))), cleanup=False
-    ):
+def test_the_next_run_without_containers_removes_what_the_last_one_left(here):
+    asked = info(labels=labels(egress="5mbit"))
+    with running(isolator(), container("c1", 31000, asked=asked), cleanup=False):
         pass
     second = isolator()
     second.recover([])
-    until(lambda: device_names() == PLAIN)
+    until(lambda: device_names() == {*PLAIN, BRIDGE})
+    assert Nat(names.table(AGENT)).ports() == []
+    second.close()
+    assert device_names() == PLAIN
     assert not Nat(names.table(AGENT)).exists()
 
 
@@ -472,6 +478,7 @@ def test_what_only_looks_like_this_agents_is_left_alone(here):
             pass
         again = isolator()
         again.recover([])
+        again.close()
         until(lambda: device_names() == before)
         assert here.outside(lambda: greet(ADDRESS, 31000)) == "theirs"
         assert len(Nat(names.table(f"{AGENT}0")).ports()) == 2
@@ -485,7 +492,9 @@ def test_a_container_of_an_earlier_run_is_cleaned_up_by_its_id_alone(here):
     with running(isolator(), container("c1", asked=asked), cleanup=False):
         isolator().cleanup("c1")
         assert device_names() == {*PLAIN, BRIDGE}
-    isolator().recover([])
+    again = isolator()
+    again.recover([])
+    again.close()
     assert device_names() == PLAIN
 
 
@@ -528,7 +537,7 @@ def test_a_range_that_the_machine_uses_itself_is_refused(here):
 def test_two_agents_of_one_machine_need_two_ranges(here):
     first, second = isolator("A1"), isolator("A2")
     with running(first, container("c1")):
-        with pytest.raises(InvalidValue, match="overlaps"):
+        with pytest.raises(InvalidValue, match="needs a range of its own"):
             second.prepare(container("c2"))
         second.cleanup("c2")
     first.close()
@@ -562,3 +571,39 @@ def test_tables_of_others_are_not_touched(here):
         pass
     network.close()
     assert Nat("theirs").exists()
+
+
+# ---- The contract of all isolators -----------------------------------------------------
+
+
+class Networked(NetworkIsolator):
+    """All its containers ask for a network of their own."""
+
+    def prepare(self, container: Container) -> Preparation:
+        return super().prepare(replace(container, info=info()))
+
+    def recover(self, containers: Sequence[Recovered]) -> None:
+        super().recover([replace(each, info=info()) for each in containers])
+
+
+class TestContract(IsolatorContract):
+    interface = base
+
+    @pytest.fixture(autouse=True)
+    def somewhere(self, here: Machine) -> None:
+        """In namespaces of its own, like all tests here."""
+        self.ranges: dict[str, str] = {}
+
+    def make(self, facts: AgentFacts) -> NetworkIsolator:
+        number = len(self.ranges)
+        network_range = self.ranges.setdefault(facts.agent_id, f"10.9{number}.0.0/24")
+        return Networked(replace(facts, flags={"network_range": network_range}))
+
+    def traces(self, agent_id: str) -> list[str]:
+        mine = [
+            each.name
+            for each in links.devices()
+            if each.alias is not None and agent_id in each.alias.split(" ")
+        ]
+        table = names.table(agent_id)
+        return sorted([*mine, *([table] if Nat(table).exists() else [])])

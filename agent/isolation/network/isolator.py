@@ -161,7 +161,7 @@ class NetworkIsolator(Isolator):
 
     def close(self) -> None:
         with self._lock:
-            if self._shared.ready and not len(self._shared.pool):
+            if not len(self._shared.pool):
                 self._shared.ready = False
                 self._shared.nat.drop()
                 links.remove(self._bridge, names.bridge_alias(self.facts.agent_id))
@@ -213,11 +213,7 @@ class NetworkIsolator(Isolator):
         for entry in kept:
             by_address[entry.address].entries += (entry,)
             shared.holders[entry.key] = entry
-        if by_address:
-            self._make_ready()
-        else:
-            shared.nat.drop()
-            links.remove(self._bridge, names.bridge_alias(self.facts.agent_id))
+        self._make_ready()
 
     # ---- Making and removing -----------------------------------------------------------
 
@@ -310,9 +306,13 @@ class NetworkIsolator(Isolator):
         found = addresses.overlap(network, others)
         if found is not None:
             device, address = found
-            raise InvalidValue(
-                addresses.FIELD, str(network), f"overlaps with {address} of the device {device}"
-            )
+            reason = f"overlaps with {address} of the device {device}"
+            if device.startswith(names.BRIDGES):
+                reason += (
+                    ", the bridge of another agent: each agent of a machine needs a range of its "
+                    f"own; if that one is gone for good, remove it (ip link delete {device})"
+                )
+            raise InvalidValue(addresses.FIELD, str(network), reason)
 
     def _check_unused(self, mappings: Iterable[PortMapping]) -> None:
         for each in mappings:

@@ -13,6 +13,8 @@ from typing import Final, NamedTuple
 from mesos_py.errors import InvalidValue
 
 _MARK: Final = "mesos-py"
+# What the names of all agents' bridges begin with.
+BRIDGES: Final = "mpb"
 # IFALIASZ of the kernel, without the end of the text.
 MAX_ALIAS: Final = 255
 
@@ -26,7 +28,7 @@ class Owner(NamedTuple):
 
 
 def bridge(agent_id: str) -> str:
-    return f"mpb{_digest(agent_id)}"
+    return f"{BRIDGES}{_digest(agent_id)}"
 
 
 def veth(agent_id: str, container_id: str) -> str:
