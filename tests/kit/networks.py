@@ -8,19 +8,21 @@ with machine() as there:
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from pyroute2 import IPRoute
 
 from agent.isolation.network import namespaces
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 ADDRESS: Final = "192.0.2.1"
 NEIGHBOUR: Final = "192.0.2.2"
@@ -35,29 +37,49 @@ class Machine:
     neighbour: int
     address: str = ADDRESS
 
+    def forward(self, on: bool) -> None:
+        """Whether it lets through what is meant for others."""
+        _FORWARD.write_text("1" if on else "0")
+
     def outside(self, work: Callable[[], T]) -> T:
         """Do something on the other machine; sockets that are made there stay there."""
         return namespaces.inside(self.neighbour, work)
 
 
+def beside(work: Callable[P, T]) -> Callable[P, T]:
+    """Have it run in a thread: pyroute2 has an event loop of its own, and so have tests."""
+
+    @functools.wraps(work)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return namespaces.in_thread(lambda: work(*args, **kwargs))
+
+    return run
+
+
 @contextlib.contextmanager
-def machine(*, forwarding: bool = True) -> Iterator[Machine]:
+def machine() -> Iterator[Machine]:
     """Raises PermissionError without the rights to make namespaces."""
     home, here, neighbour = namespaces.own(), namespaces.create(), namespaces.create()
     try:
         _enter(here)
-        with IPRoute() as route:
-            route.link("set", index=route.link_lookup(ifname="lo")[0], state="up")
-            peer = {"ifname": "eth0", "net_ns_fd": neighbour}
-            route.link("add", ifname="eth0", kind="veth", peer=peer)
+        _connect(neighbour)
         set_up("eth0", ADDRESS)
         namespaces.inside(neighbour, lambda: set_up("eth0", NEIGHBOUR))
-        _FORWARD.write_text("1" if forwarding else "0")
-        yield Machine(neighbour)
+        made = Machine(neighbour)
+        made.forward(True)
+        yield made
     finally:
         _enter(home)
         for fd in (home, here, neighbour):
             os.close(fd)
+
+
+@beside
+def _connect(neighbour: int) -> None:
+    with IPRoute() as route:
+        route.link("set", index=route.link_lookup(ifname="lo")[0], state="up")
+        peer = {"ifname": "eth0", "net_ns_fd": neighbour}
+        route.link("add", ifname="eth0", kind="veth", peer=peer)
 
 
 def _enter(namespace: int) -> None:
@@ -65,6 +87,7 @@ def _enter(namespace: int) -> None:
     assert namespaces._libc.setns(namespace, 0) == 0
 
 
+@beside
 def set_up(device: str, address: str, prefixlen: int = 24) -> None:
     with IPRoute() as route:
         index = route.link_lookup(ifname=device)[0]
@@ -72,6 +95,7 @@ def set_up(device: str, address: str, prefixlen: int = 24) -> None:
         route.link("set", index=index, state="up")
 
 
+@beside
 def add_device(name: str, alias: str | None = None, kind: str = "ifb") -> None:
     with IPRoute() as route:
         route.link("add", ifname=name, kind=kind)
@@ -79,11 +103,13 @@ def add_device(name: str, alias: str | None = None, kind: str = "ifb") -> None:
             route.link("set", index=route.link_lookup(ifname=name)[0], ifalias=alias)
 
 
+@beside
 def device_names() -> set[str]:
     with IPRoute() as route:
         return {each.get_attr("IFLA_IFNAME") for each in route.get_links()}
 
 
+@beside
 def mtu_of(device: str) -> int:
     with IPRoute() as route:
         (found,) = route.link("get", ifname=device)
@@ -148,6 +174,7 @@ def greet_udp(address: str, port: int) -> str:
         return sending.recv(100).decode()
 
 
+@beside
 def rates_of(device: str) -> list[int]:
     """What token buckets on the device let through, in bits per second."""
     with IPRoute() as route:

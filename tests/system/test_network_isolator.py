@@ -545,12 +545,10 @@ def test_two_agents_of_one_machine_need_two_ranges(here):
     assert device_names() == PLAIN
 
 
-def test_without_forwarding_the_agent_says_what_to_do(lacking):
-    try:
-        with machine(forwarding=False), pytest.raises(Refused, match="sysctl -w"):
-            isolator()
-    except PermissionError:
-        lacking("network namespaces")
+def test_without_forwarding_the_agent_says_what_to_do(here):
+    here.forward(False)
+    with pytest.raises(Refused, match="sysctl -w"):
+        isolator()
 
 
 def test_more_containers_than_addresses_are_refused_in_words(here):

@@ -85,15 +85,20 @@ class NetworkIsolator(Isolator):
         self._members: dict[str, _Member] = {}
         # Until then there may be devices of an earlier run.
         self._recovered = False
+        # In a thread: pyroute2 has an event loop of its own, and so may the caller.
         with _refusing("this machine cannot give containers networks of their own"):
-            os.close(namespaces.create())
-            self._shared.nat.exists()
-            self._check_range()
+            namespaces.in_thread(self._probe)
         if Path("/proc/sys/net/ipv4/ip_forward").read_text().strip() == "0":
             raise Refused(
                 "net.ipv4.ip_forward is 0: nothing would get from the containers' networks to "
                 "others, nor back; set it to 1 (sysctl -w net.ipv4.ip_forward=1)"
             )
+
+    def _probe(self) -> None:
+        """Try what is needed.  Raises OSError."""
+        os.close(namespaces.create())
+        self._shared.nat.exists()
+        self._check_range()
 
     # ---- The life of a container ---------------------------------------------------
 
@@ -169,8 +174,13 @@ class NetworkIsolator(Isolator):
     # ---- After a restart -------------------------------------------------------------
 
     def recover(self, containers: Sequence[Recovered]) -> None:
+        with _refusing("cannot take up the networks of an earlier run"):
+            namespaces.in_thread(lambda: self._recover(containers))
+        self._recovered = True
+
+    def _recover(self, containers: Sequence[Recovered]) -> None:
         running = {each.container_id: each for each in containers}
-        with _refusing("cannot take up the networks of an earlier run"), self._lock:
+        with self._lock:
             for device in links.devices():
                 owner = names.owner_of(device.alias)
                 if owner is None or owner.agent_id != self.facts.agent_id:
@@ -182,7 +192,6 @@ class NetworkIsolator(Isolator):
                 elif owner.container_id not in self._members:
                     self._take_up(running[owner.container_id], owner.address)
             self._take_up_the_rest(running.values())
-        self._recovered = True
 
     def _take_up(self, container: Recovered, address: IPv4Address) -> None:
         pool = self._shared.pool
