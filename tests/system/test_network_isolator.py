@@ -154,9 +154,10 @@ def test_packets_are_no_larger_than_the_way_out_takes(here):
         route.link("set", index=index, mtu=1400)
         route.route("add", gateway=NEIGHBOUR)
     network = isolator()
-    with running(network, container("c1")) as [inside]:
-        assert inside.do(lambda: mtu_of("eth0")) == 1400
-        assert mtu_of(BRIDGE) == mtu_of(names.veth(AGENT, "c1")) == 1400
+    for name in ("c1", "c2"):
+        with running(network, container(name)) as [inside]:
+            assert inside.do(lambda: mtu_of("eth0")) == 1400
+            assert mtu_of(BRIDGE) == mtu_of(names.veth(AGENT, name)) == 1400
     network.close()
 
 

@@ -57,6 +57,8 @@ class _Member:
     namespace: int = -1
     entries: tuple[Entry, ...] = ()
     rates: tuple[int | None, int | None] = (None, None)
+    # There may be a device that slows down what comes out of it.
+    shaped: bool = False
 
 
 @dataclass(slots=True)
@@ -159,7 +161,7 @@ class NetworkIsolator(Isolator):
         _let_go(member)
         self._map(member, ())
         if member.address is not None:
-            self._remove_devices(container_id)
+            self._remove_devices(container_id, shaper=member.shaped)
             with self._lock:
                 self._shared.pool.release(member.address, container_id)
         self._members.pop(container_id, None)
@@ -205,7 +207,7 @@ class NetworkIsolator(Isolator):
         pool.hold(address, container.container_id)
         wanted = asked.parse(container.info)
         rates = asked.rates_of(wanted, container.resources)
-        self._members[container.container_id] = _Member(wanted, address, rates=rates)
+        self._members[container.container_id] = _Member(wanted, address, rates=rates, shaped=True)
 
     def _take_up_the_rest(self, running: Iterable[Recovered]) -> None:
         """Namespaces without devices, the ports, and what all have in common."""
@@ -297,15 +299,17 @@ class NetworkIsolator(Isolator):
             return
         name, (egress, ingress) = names.veth(agent_id, container_id), rates
         alias = names.alias(names.Owner(agent_id, container_id, member.address))
+        member.shaped = member.shaped or egress is not None
         links.limit_ingress(name, ingress)
         links.limit_egress(name, names.shaper(agent_id, container_id), alias, egress)
         member.rates = rates
 
-    def _remove_devices(self, container_id: str) -> None:
+    def _remove_devices(self, container_id: str, *, shaper: bool = True) -> None:
         agent_id = self.facts.agent_id
         mark = f"{names.bridge_alias(agent_id)} {container_id} "
         links.remove(names.veth(agent_id, container_id), mark)
-        links.remove(names.shaper(agent_id, container_id), mark)
+        if shaper:
+            links.remove(names.shaper(agent_id, container_id), mark)
 
     # ---- Checks --------------------------------------------------------------------------
 

@@ -41,6 +41,7 @@ class Device:
     name: str
     alias: str | None
     kind: str | None
+    mtu: int
 
 
 @contextlib.contextmanager
@@ -84,13 +85,13 @@ def make_bridge(name: str, alias: str, gateway: IPv4Address, network: IPv4Networ
         found = _find(route, name)
         if found is None:
             # A hardware address of its own: else it is that of some container, and changes.
-            mac = names.mac(gateway)
-            route.link("add", ifname=name, kind="bridge", address=mac, mtu=_mtu(route))
+            route.link("add", ifname=name, kind="bridge", address=names.mac(gateway))
             found = _find(route, name)
             assert found is not None
         elif found.kind != "bridge" or found.alias not in (None, alias):
             raise OSError(errno.EEXIST, f"the device {name} is there already, and not ours")
-        route.link("set", index=found.index, ifalias=alias)
+        # Set so, it does not follow the devices at the bridge.
+        route.link("set", index=found.index, ifalias=alias, mtu=_mtu(route))
         for each in route.get_addr(family=AF_INET, index=found.index):
             if each.get_attr("IFA_ADDRESS") != str(gateway):
                 route.addr(
@@ -125,20 +126,21 @@ def connect(
 ) -> None:
     """A pair of devices, one end at the bridge under `name`, one in the namespace."""
     with said(f"connect {name} to {bridge}"), IPRoute() as route:
-        master, mtu = _found(route, bridge), _mtu(route)
+        master = _find(route, bridge)
+        if master is None:
+            raise NetlinkError(errno.ENODEV)
         inside = {
             "ifname": INSIDE,
             "net_ns_fd": namespace,
             "address": names.mac(address.ip),
-            "mtu": mtu,
+            "mtu": master.mtu,
         }
-        route.link("add", ifname=name, kind="veth", mtu=mtu, peer=inside)
+        route.link("add", ifname=name, kind="veth", mtu=master.mtu, peer=inside)
         index = _found(route, name)
-        route.link("set", index=index, ifalias=alias, master=master)
+        route.link("set", index=index, ifalias=alias, master=master.index, state="up")
         # For a container that connects to itself by a port of the machine: where bridged
         # packets pass netfilter (br_netfilter), they go back by where they came from.
         route.brport("set", index=index, mode=1)
-        route.link("set", index=index, state="up")
     namespaces.inside(namespace, lambda: _set_up(address, gateway))
 
 
@@ -250,7 +252,8 @@ def _shape(route: Any, index: int, rate: int | None) -> None:
 def _mtu(route: Any) -> int:
     """What gets through where this machine's default route leads."""
     indexes = {each.get_attr("RTA_OIF") for each in route.get_default_routes(family=AF_INET)}
-    devices = [each for each in route.get_links() if each["index"] in indexes]
+    # One by one: a list of all devices is long where there are many containers.
+    devices = [each for index in indexes for each in route.link("get", index=index)]
     return min((int(each.get_attr("IFLA_MTU")) for each in devices), default=_DEFAULT_MTU)
 
 
@@ -260,8 +263,13 @@ def _mtu(route: Any) -> int:
 def _device(found: Any) -> Device:
     info = found.get_attr("IFLA_LINKINFO")
     kind = None if info is None else info.get_attr("IFLA_INFO_KIND")
-    name = found.get_attr("IFLA_IFNAME")
-    return Device(found["index"], name, found.get_attr("IFLA_IFALIAS"), kind)
+    return Device(
+        found["index"],
+        found.get_attr("IFLA_IFNAME"),
+        found.get_attr("IFLA_IFALIAS"),
+        kind,
+        int(found.get_attr("IFLA_MTU") or _DEFAULT_MTU),
+    )
 
 
 def _find(route: Any, name: str) -> Device | None:
