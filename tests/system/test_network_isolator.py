@@ -292,6 +292,23 @@ def test_a_port_passes_to_the_next_container_before_the_last_one_is_cleaned_up(h
     network.close()
 
 
+def test_who_goes_on_sending_to_a_port_reaches_its_next_container(here):
+    """Of datagrams the kernel remembers where they went, for minutes."""
+    network = isolator()
+    sending = here.outside(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+    with sending:
+        sending.settimeout(5)
+        sending.connect((ADDRESS, 31000))
+        for name in ("first", "second"):
+            with (
+                running(network, container(name, 31000)) as [inside],
+                inside.greeter(name, 31000, socket.SOCK_DGRAM),
+            ):
+                sending.send(b"hello")
+                assert sending.recv(100).decode() == name
+    network.close()
+
+
 def test_ports_come_and_go_with_the_tasks_of_an_executor(here):
     network = isolator()
     with (

@@ -35,7 +35,7 @@ from agent.isolation.base import (
 )
 from agent.isolation.network import addresses, asked, links, names, namespaces, rules
 from agent.isolation.network.asked import Asked, Kind, PortMapping
-from agent.isolation.network.nat import Nat
+from agent.isolation.network.nat import Nat, forget
 from agent.isolation.network.rules import Entry
 from mesos_py import logs, ranges
 from mesos_py.errors import InvalidValue, Refused
@@ -289,6 +289,10 @@ class NetworkIsolator(Isolator):
             log.warning("table of port mappings is made anew", error=error)
             shared.nat.make(self._bridge, shared.pool.network, list(holders.values()))
         shared.holders = holders
+        try:
+            forget(removed)
+        except OSError as error:
+            log.warning("datagrams may go astray", error=error)
 
     def _limit(
         self, container_id: str, member: _Member, rates: tuple[int | None, int | None]

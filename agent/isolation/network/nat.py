@@ -5,14 +5,17 @@ Raises OSError with the kernel's number for whatever it refuses.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 from collections.abc import Sequence
 from ipaddress import IPv4Network
 from typing import Any, Final
 
+from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.nfnetlink import nfgen_msg
 from pyroute2.netlink.nfnetlink import nftsocket as nft
+from pyroute2.netlink.nfnetlink.nfctsocket import NFCTAttrTuple, NFCTSocket
 from pyroute2.nftables.main import NFTables
 
 from agent.isolation.network import rules
@@ -21,6 +24,8 @@ from agent.isolation.network.rules import Entry
 
 # The buffer of a netlink socket takes so many elements of the map at once.
 _AT_ONCE: Final = 2 * rules.CHUNK
+# For each port the kernel looks through all that it remembers: not for a thousand ports.
+_FORGOTTEN: Final = 16
 
 
 class Nat:
@@ -71,6 +76,38 @@ class Nat:
     def _send(self, what: str, messages: Sequence[Any]) -> None:
         with said(f"{what} in {self._table}"), _netlink() as netlink:
             netlink.nlm_request_batch(rules.batch(messages))
+
+
+def forget(ports: Sequence[Entry]) -> None:
+    """Have the kernel forget who sent datagrams to these ports, and where they were led.
+
+    A client that goes on sending would go on to reach the old container's address, for
+    minutes.  New connections of tcp are led anew by themselves.
+    """
+    wanted = [each for each in ports if each.protocol == "udp"][:_FORGOTTEN]
+    if not wanted:
+        return
+    with said("forget datagrams"):
+        for each in wanted:
+            for original in _tracked(each):
+                # That of pyroute2 can be asked once only.
+                with NFCTSocket() as netlink, contextlib.suppress(NetlinkError):
+                    netlink.entry("del", tuple_orig=original)
+
+
+def _tracked(port: Entry) -> list[Any]:
+    """Flows that were led from this port to this address."""
+    sought = NFCTAttrTuple(proto=socket.IPPROTO_UDP, dport=port.host_port)
+    with NFCTSocket() as netlink:
+        return [
+            _tuple(found, "ORIG")
+            for found in netlink.dump(tuple_orig=sought)
+            if _tuple(found, "REPLY").saddr == str(port.address)
+        ]
+
+
+def _tuple(found: Any, name: str) -> Any:
+    return NFCTAttrTuple.from_netlink(socket.AF_INET, found.get_attr(f"CTA_TUPLE_{name}"))
 
 
 def _netlink() -> Any:
