@@ -29,8 +29,9 @@ from agent.core.agent import AgentCore
 from agent.core.recovery import SavedContainer, require_compatible
 from agent.core.state import Settings
 from agent.isolation import base as isolation
-from agent.resources import offered, parse_attributes
-from mesos_py import config, logs, rpc
+from agent.isolation.network.addresses import check_range
+from agent.resources import offered, parse_attributes, taken_ports
+from mesos_py import config, logs, ranges, rpc
 from mesos_py.clock import SystemClock
 from mesos_py.config import at_least, between, flag
 from mesos_py.election import Backoff, Detector, parse_master
@@ -114,6 +115,25 @@ class AgentFlags:
         kind=config.text,
         help="cgroups: limits of each container's disk traffic, as '8:0 rbps=1048576 wiops=100;"
         " * wbps=2097152'; * is the disk of the work directory",
+    )
+    container_disk_watch_interval_s: float = flag(
+        15.0,
+        kind=config.duration_s,
+        check=between(0.01, 86400),
+        help="How often --isolation disk looks at what a container stores; ten times as often "
+        "when that is near its quota",
+    )
+    network_range: str = flag(
+        "10.213.0.0/16",
+        kind=config.text,
+        check=check_range,
+        help="network: addresses for containers with a network of their own; each agent of one "
+        "machine needs others",
+    )
+    enforce_container_disk_quota: bool = flag(
+        False,
+        kind=config.boolean,
+        help="Kill containers that store more than the disk that they were given",
     )
     executor_registration_timeout_s: float = flag(
         60.0,
@@ -216,6 +236,9 @@ class AgentDaemon:
             raise InvalidValue("ip", flags.ip, "is no IP address") from None
         attributes = parse_attributes(flags.attributes)
         isolation.resolve(flags.isolation)
+        if flags.enforce_container_disk_quota and "disk" not in flags.isolation:
+            reason = "nothing is measured without --isolation disk"
+            raise InvalidValue("enforce-container-disk-quota", "true", reason)
         detector = parse_master(flags.master)
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(detector.close)
@@ -223,6 +246,7 @@ class AgentDaemon:
             self._resources = offered(flags.resources, self.work_dir)
             self._checkpoint = Checkpoint(self.work_dir)
             stack.callback(self._checkpoint.close)
+            _warn_of_taken_ports(self._resources)
             server = rpc.new_server()
             stack.push_async_callback(server.stop, 0.2)
             self.port = rpc.bind(server, flags.ip, flags.port)
@@ -258,6 +282,7 @@ class AgentDaemon:
             executor_reregistration_timeout_s=flags.executor_reregistration_timeout_s,
             recovery_timeout_s=flags.recovery_timeout_s if wait else 0.0,
             boot_id=boot_id(),
+            provided=isolation.provided(isolation.resolve(flags.isolation)),
         )
         core = AgentCore(settings, info, RandomIds())
         saved = self._restored(core, info)
@@ -399,6 +424,24 @@ class AgentDaemon:
         await self._clean_up.aclose()
         if self._failure is not None:
             raise self._failure
+
+
+def _warn_of_taken_ports(resources: Resources) -> None:
+    """Ports that the kernel hands to anybody are bad ones to promise to tasks."""
+    settings = Path("/proc/sys/net/ipv4")
+    try:
+        own = (settings / "ip_local_port_range").read_text()
+        reserved = (settings / "ip_local_reserved_ports").read_text()
+    except OSError:
+        return
+    taken = taken_ports(resources.ranges.get("ports", ()), own, reserved)
+    if taken:
+        log.warning(
+            "offered ports are also given to any process that wants one: tasks may find them in "
+            "use; offer others, or add them to net.ipv4.ip_local_reserved_ports",
+            ports=ranges.text(taken),
+            ip_local_port_range=own.strip().replace("\t", "-"),
+        )
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:

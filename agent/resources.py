@@ -11,6 +11,7 @@ import psutil
 
 from mesos_py import ranges
 from mesos_py.errors import InvalidResources, InvalidValue
+from mesos_py.ranges import Ranges
 from mesos_py.resources import MILLI, Resources, checked_ranges
 from mesos_py.v1 import types_pb2 as pb
 
@@ -65,6 +66,21 @@ def offered(text: str, work_dir: Path) -> Resources:
     if not merged:
         raise InvalidResources("resources", text, "leaves nothing to offer")
     return merged
+
+
+def taken_ports(offered: Ranges, kernels_own: str, reserved: str) -> Ranges:
+    """Those of the offered ports that the kernel gives to whoever asks for any port.
+
+    The texts are those of the settings net.ipv4.ip_local_port_range ("32768 60999") and
+    ip_local_reserved_ports ("8080,31000-31999"), which are left out of it.
+    """
+    first, last = (int(word) for word in kernels_own.split())
+    spared = []
+    for item in filter(None, reserved.strip().split(",")):
+        begin, _, end = item.partition("-")
+        spared.append((int(begin), int(end or begin)))
+    given = ranges.difference(((first, last),), ranges.normalised(spared))
+    return ranges.difference(offered, ranges.difference(offered, given))
 
 
 _ZERO = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.-]*)\s*:\s*(0+(?:\.0*)?|\[\s*\])\s*")
@@ -141,5 +157,5 @@ def _ranges(where: str, value: str) -> pb.Value.Ranges:
         if match is None:
             raise InvalidValue(where, part.strip(), "must be BEGIN-END")
         pairs.append((int(match[1]), int(match[2])))
-    spans: ranges.Ranges = checked_ranges(where, pairs)
+    spans: Ranges = checked_ranges(where, pairs)
     return pb.Value.Ranges(range=[pb.Value.Range(begin=b, end=e) for b, e in spans])

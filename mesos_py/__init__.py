@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mesos_py.executor.driver import ExecutorDriver
     from mesos_py.executor.environment import ExecutorEnvironment
     from mesos_py.matching import Room, match_offers, resources_of
+    from mesos_py.plain_containers import plain_container
     from mesos_py.resources import Resources
     from mesos_py.scheduler.aio import SchedulerClient
     from mesos_py.scheduler.api import Scheduler
@@ -107,6 +108,7 @@ _HOMES = {
     "executor.driver": "ExecutorDriver",
     "executor.environment": "ExecutorEnvironment",
     "matching": "Room match_offers resources_of",
+    "plain_containers": "plain_container",
     "resources": "Resources",
     "scheduler.aio": "SchedulerClient",
     "scheduler.api": "Scheduler",
@@ -208,6 +210,7 @@ __all__ = [
     "is_terminal",
     "launch",
     "match_offers",
+    "plain_container",
     "resources_of",
     "short_name",
     "task_status",

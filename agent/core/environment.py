@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import islice
+
 from agent.core.records import Executor, role_of
 from agent.core.state import AgentState
+from mesos_py import ranges
 from mesos_py.errors import InvalidValue
+from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
 DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Ours: by it the processes of a container are known again, whatever they became.
 CONTAINER_ID = "MESOS_CONTAINER_ID"
+# A variable of its own (PORT0, PORT1, ...) is there for so many ports.
+NUMBERED_PORTS = 100
+# A list of more ports than that has ranges in it: the kernel takes 128 KB a variable.
+LISTED_PORTS = 1000
 
 _DURATION_UNITS = (
     ("weeks", 604_800 * 10**9),
@@ -36,6 +45,7 @@ def for_command(state: AgentState, executor: Executor, task: pb.TaskInfo) -> dic
     """What the agent sets for the process of a command task."""
     return {
         **_common(state, executor),
+        **of_ports(task.resources),
         "MESOS_TASK_ID": task.task_id.value,
         "MESOS_ALLOCATION_ROLE": role_of(task, executor.framework),
     }
@@ -51,11 +61,29 @@ def for_executor(
     return {
         **waiting,
         **_common(state, executor),
+        **of_ports(info.resources),
         "MESOS_ALLOCATION_ROLE": role_of(first, executor.framework),
         "MESOS_AGENT_ENDPOINT": state.settings.executor_endpoint,
         "MESOS_CHECKPOINT": "1" if checkpoint else "0",
         "MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD": duration_text(shutdown_grace_s(state, info)),
     }
+
+
+def of_ports(resources: Iterable[pb.Resource]) -> dict[str, str]:
+    """Which ports are the task's own: MESOS_PORTS=31000,31001, PORTS, PORT, PORT0, PORT1.
+
+    They are the machine's ports, also for a task with a network of its own.
+    """
+    given = Resources.from_proto("resources", resources).ranges.get("ports")
+    if not given:
+        return {}
+    if ranges.count(given) <= LISTED_PORTS:
+        text = ",".join(map(str, ranges.numbers(given)))
+    else:
+        text = ",".join(f"{begin}-{end}" if end > begin else str(begin) for begin, end in given)
+    first = [str(port) for port in islice(ranges.numbers(given), NUMBERED_PORTS)]
+    numbered = {f"PORT{number}": port for number, port in enumerate(first)}
+    return {"MESOS_PORTS": text, "PORTS": text, "PORT": first[0], **numbered}
 
 
 def of_command(command: pb.CommandInfo) -> dict[str, str]:

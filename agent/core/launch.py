@@ -65,13 +65,13 @@ def _run(s: AgentState, framework: Framework, key: TaskKey, info: pb.TaskInfo, n
         raise _Refused(pb.TaskStatus.REASON_TASK_INVALID, error.message, pb.TASK_ERROR) from None
 
 
-def _refuse_unsupported(info: pb.TaskInfo) -> None:
+def _refuse_unsupported(s: AgentState, info: pb.TaskInfo) -> None:
     if info.limits:
         # Mesos gives this very reason (docs/task-state-reasons.md).
         raise _Refused(
             pb.TaskStatus.REASON_GC_ERROR, "resource limits need isolators that enforce them"
         )
-    lacking = missing_for(info)
+    lacking = missing_for(info, s.settings.provided)
     if lacking is not None:
         raise _Refused(pb.TaskStatus.REASON_CONTAINER_LAUNCH_FAILED, lacking, pb.TASK_FAILED)
 
@@ -86,7 +86,7 @@ def _run_command(
         raise _Refused(
             pb.TaskStatus.REASON_TASK_INVALID, f"an executor with the id {key[1]!r} is running"
         )
-    _refuse_unsupported(info)
+    _refuse_unsupported(s, info)
     given = environment.of_command(info.command)
     executor = _executor(s, framework, key[1], None)
     spec = _spec(s, executor, info.command, [info])
@@ -108,7 +108,7 @@ def _run_in_executor(
     executor = s.executors.get((key[0], executor_id))
     resources = Resources.from_proto("resources", info.resources)
     if executor is None:
-        _refuse_unsupported(info)
+        _refuse_unsupported(s, info)
         executor = _start_executor(s, framework, executor_id, info, resources, now)
     elif executor.info is None:
         raise _Refused(

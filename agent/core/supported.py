@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from mesos_py.v1 import types_pb2 as pb
 
 
-def missing_for(task: pb.TaskInfo) -> str | None:
-    """What the task asks for that this agent does not have; None if all is there."""
+def missing_for(task: pb.TaskInfo, provided: Set[str]) -> str | None:
+    """What the task asks for that this agent does not have; None if all is there.
+
+    provided: what its isolators add, in their words (agent.isolation.base).
+    """
     command = task.executor.command if task.HasField("executor") else task.command
     if command.uris:
         return f"this agent fetches no URIs (asked for {command.uris[0].value!r})"
     holder = task.executor if task.HasField("executor") else task
     if holder.HasField("container"):
-        lacking = _missing_for_container(holder.container)
+        lacking = _missing_for_container(holder.container, provided)
         if lacking is not None:
             return lacking
     if task.HasField("command") and (task.HasField("health_check") or task.HasField("check")):
@@ -20,15 +25,15 @@ def missing_for(task: pb.TaskInfo) -> str | None:
     return None
 
 
-def _missing_for_container(container: pb.ContainerInfo) -> str | None:
+def _missing_for_container(container: pb.ContainerInfo, provided: Set[str]) -> str | None:
     if container.type == pb.ContainerInfo.DOCKER:
         return f"this agent runs no docker containers (asked for {container.docker.image!r})"
     if container.volumes:
         return f"this agent mounts no volumes (asked for {container.volumes[0].container_path!r})"
-    if container.network_infos:
-        return "this agent has no networks besides the host's"
-    if container.HasField("rlimit_info"):
-        return "this agent sets no rlimits"
+    if container.network_infos and "networks" not in provided:
+        return "this agent has no networks besides the host's (--isolation network)"
+    if container.HasField("rlimit_info") and "rlimits" not in provided:
+        return "this agent sets no rlimits (--isolation rlimits)"
     if container.hostname:
         return "this agent gives containers no host names of their own"
     return None

@@ -12,9 +12,9 @@ is nothing, so that a class overrides only what it needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from mesos_py import plugins
 from mesos_py.errors import InvalidValue
@@ -25,7 +25,14 @@ GROUP: Final = "mesos_py.isolators"
 BUILTINS: Final[Mapping[str, str]] = {
     "posix": "agent.isolation.posix:PosixIsolator",
     "cgroups": "agent.isolation.cgroups.isolator:CgroupIsolator",
+    "rlimits": "agent.isolation.rlimits:RlimitsIsolator",
+    "disk": "agent.isolation.disk.isolator:DiskIsolator",
+    "network": "agent.isolation.network.isolator:NetworkIsolator",
 }
+
+# What a task may ask for only where an isolator provides it: `Isolator.provides`.
+RLIMITS: Final = "rlimits"
+NETWORKS: Final = "networks"
 
 
 @dataclass(frozen=True)
@@ -116,6 +123,10 @@ NOTHING: Final = Preparation()
 class Isolator:
     """Does nothing; the base of all isolators.  See the module for threads and order."""
 
+    # What tasks may ask for because this isolator is there (RLIMITS, NETWORKS): without
+    # it the agent refuses such tasks in words.
+    provides: ClassVar[frozenset[str]] = frozenset()
+
     def __init__(self, facts: AgentFacts) -> None:
         """Called once, after the agent knows its id and before the first container.
 
@@ -195,6 +206,12 @@ class Isolator:
         Called once, after all other methods: removes what was made for the agent as a
         whole, unless containers need it.
         """
+
+
+def provided(factories: Iterable[Callable[[AgentFacts], Isolator]]) -> frozenset[str]:
+    """What all of them provide."""
+    nothing: frozenset[str] = frozenset()
+    return nothing.union(*(getattr(each, "provides", nothing) for each in factories))
 
 
 def resolve(names: tuple[str, ...]) -> list[Callable[[AgentFacts], Isolator]]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent.resources import detect, offered, parse_attributes, usable_mb
+from agent.resources import detect, offered, parse_attributes, taken_ports, usable_mb
 from mesos_py.errors import InvalidResources, InvalidValue
 from mesos_py.v1 import types_pb2 as pb
 
@@ -87,3 +87,19 @@ def test_attributes_are_texts_numbers_ranges_and_sets():
 def test_malformed_attributes_are_refused(text, words):
     with pytest.raises(InvalidValue, match=words):
         parse_attributes(text)
+
+
+@pytest.mark.parametrize(
+    ("offered_ports", "kernels_own", "reserved", "taken"),
+    [
+        (((31000, 32000),), "32768\t60999\n", "\n", ()),
+        (((31000, 33000),), "32768\t60999\n", "\n", ((32768, 33000),)),
+        (((40000, 40009), (50000, 50000)), "32768 60999", "40000-40004,50000", ((40005, 40009),)),
+        (((1, 65535),), "32768 60999", "", ((32768, 60999),)),
+        ((), "32768 60999", "", ()),
+    ],
+)
+def test_ports_that_the_kernel_gives_to_anybody_are_found(
+    offered_ports, kernels_own, reserved, taken
+):
+    assert taken_ports(offered_ports, kernels_own, reserved) == taken

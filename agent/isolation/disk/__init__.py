@@ -1,0 +1,1 @@
+"""What containers store in their sandboxes, and the quota on it."""

@@ -1,0 +1,1 @@
+"""Networks of containers' own: namespaces, a bridge, port mappings, bandwidth limits."""
