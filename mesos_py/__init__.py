@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         executor_task,
         launch,
         task_status,
+        uri,
     )
     from mesos_py.v1.types_pb2 import (
         AgentID,
@@ -118,7 +119,7 @@ _HOMES = {
         "TASK_KILLED TASK_KILLING TASK_LOST TASK_RUNNING TASK_STAGING TASK_STARTING "
         "TASK_UNKNOWN TASK_UNREACHABLE TaskState is_terminal short_name"
     ),
-    "tasks": "command_info command_task custom_executor executor_task launch task_status",
+    "tasks": "command_info command_task custom_executor executor_task launch task_status uri",
     "v1.types_pb2": (
         "AgentID AgentInfo Attribute CommandInfo ContainerInfo Environment ExecutorID "
         "ExecutorInfo Filters FrameworkID FrameworkInfo InverseOffer KillPolicy Label Labels "
@@ -214,4 +215,5 @@ __all__ = [
     "resources_of",
     "short_name",
     "task_status",
+    "uri",
 ]

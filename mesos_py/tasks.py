@@ -5,6 +5,7 @@ These only build messages; whatever they do not cover is set on the message itse
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -29,6 +30,8 @@ from mesos_py.v1.types_pb2 import (
 Place: TypeAlias = Offer | AgentID | str
 # A text for `sh -c`, or the whole argv of a program.
 Command: TypeAlias = str | Sequence[str]
+# What is to be in the sandbox before the command starts: see `uri`.
+Uri: TypeAlias = CommandInfo.URI | str
 
 
 def command_task(
@@ -44,6 +47,7 @@ def command_task(
     user: str | None = None,
     kill_grace_s: float | None = None,
     labels: Mapping[str, str] | None = None,
+    uris: Iterable[Uri] = (),
 ) -> TaskInfo:
     """A task that is a command.
 
@@ -52,12 +56,13 @@ def command_task(
     env: added to what the agent sets.
     user: who runs it (None: the framework's user).
     kill_grace_s: from SIGTERM to SIGKILL (None: the agent's default).
+    uris: what the agent fetches into the sandbox first; a text is `uri(text)`.
 
     Raises InvalidValue for an unusable id, no resources at all, wrong amounts and an
     empty command.
     """
     task = _task(name, task_id, offer, cpus, mem, resources)
-    task.command.CopyFrom(command_info(command, env=env, user=user))
+    task.command.CopyFrom(command_info(command, env=env, user=user, uris=uris))
     if kill_grace_s is not None:
         task.kill_policy.grace_period.nanoseconds = _nanoseconds("kill_grace_s", kill_grace_s)
     task.labels.labels.extend(_labels(labels))
@@ -100,13 +105,14 @@ def custom_executor(
     user: str | None = None,
     data: bytes = b"",
     shutdown_grace_s: float | None = None,
+    uris: Iterable[Uri] = (),
 ) -> ExecutorInfo:
     """An executor: what starts it, and what it needs beside its tasks."""
     executor = ExecutorInfo(
         executor_id=ExecutorID(value=check_id("executor_id", executor_id)),
         type=ExecutorInfo.CUSTOM,
         name=name or executor_id,
-        command=command_info(command, env=env, user=user),
+        command=command_info(command, env=env, user=user, uris=uris),
         resources=_needs(cpus, mem, resources).to_proto(),
     )
     if data:
@@ -118,7 +124,11 @@ def custom_executor(
 
 
 def command_info(
-    command: Command, *, env: Mapping[str, str] | None = None, user: str | None = None
+    command: Command,
+    *,
+    env: Mapping[str, str] | None = None,
+    user: str | None = None,
+    uris: Iterable[Uri] = (),
 ) -> CommandInfo:
     if isinstance(command, str):
         info = CommandInfo(value=command, shell=True)
@@ -133,7 +143,42 @@ def command_info(
         info.environment.variables.append(Environment.Variable(name=variable, value=value))
     if user is not None:
         info.user = user
+    if isinstance(uris, str):
+        raise InvalidValue("uris", uris, "must be a list of URIs, not a text")
+    info.uris.extend(uri(each) if isinstance(each, str) else each for each in uris)
     return info
+
+
+def uri(
+    value: str,
+    *,
+    executable: bool = False,
+    extract: bool = True,
+    cache: bool = False,
+    output_file: str | None = None,
+    sha256: str | None = None,
+) -> CommandInfo.URI:
+    """Something that the agent puts into the sandbox before the command starts.
+
+    value: http, https, ftp or file, what extras of the agent add (s3, hdfs ...), or a
+    path on the agent.
+    executable: the task may run it; it is not unpacked then.
+    extract: unpack it if its name says that it is an archive (.tar.gz, .zip, .gz ...).
+    cache: the agent keeps it for other tasks of the same user, and asks nobody again.
+    output_file: what to call it in the sandbox (None: what stands after the last slash).
+    sha256: hexadecimal digits that its content must have, else the task fails.
+
+    Raises InvalidValue for an empty value and for digits that are none.
+    """
+    if not value:
+        raise InvalidValue("uri", value, "must not be empty")
+    if sha256 is not None:
+        if len(sha256) != 64 or set(sha256) - set(string.hexdigits):
+            raise InvalidValue("sha256", sha256, "must be 64 hexadecimal digits")
+        value = f"{value}#sha256={sha256.lower()}"
+    return CommandInfo.URI(
+        value=value, executable=executable, extract=extract, cache=cache, output_file=output_file
+    )
 
 
 def launch(tasks: TaskInfo | Iterable[TaskInfo]) -> Offer.Operation:
@@ -214,4 +259,5 @@ __all__ = [
     "executor_task",
     "launch",
     "task_status",
+    "uri",
 ]

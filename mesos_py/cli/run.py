@@ -61,6 +61,14 @@ MAX_INSTANCES: Final = 10_000
     metavar="NAME[=VALUE]",
     help="A variable for the command; without a value, that of this environment.  Repeatable.",
 )
+@click.option(
+    "--uri",
+    "uris",
+    multiple=True,
+    metavar="'URI [WORD ...]'",
+    help="Have the agent fetch it into the sandbox first, unpacked if it is an archive.  "
+    "Words after it: executable, cache, keep (do not unpack), as=NAME.  Repeatable.",
+)
 @click.option("--name", help="What to call it.  [default: the command's first word]")
 @click.option("--role", default="*", show_default=True, help="The role to run it under.")
 @click.option("--user", help="Who it runs as on the agents.  [default: you]")
@@ -153,7 +161,7 @@ def spec_of(options: dict[str, Any]) -> Spec:
     return Spec(
         name=name,
         ids=f"{_NOT_IN_IDS.sub('_', name)}-{secrets.token_hex(3)}",
-        command=command_of(words, shell=shell, env=options["env"]),
+        command=command_of(words, shell=shell, env=options["env"], uris=options["uris"]),
         each=each,
         instances=options["instances"],
         ports=options["ports"],
@@ -190,7 +198,9 @@ def settings_of(master: str, job: Job, options: dict[str, Any]) -> Settings:
     )
 
 
-def command_of(words: Sequence[str], *, shell: bool, env: Sequence[str]) -> CommandInfo:
+def command_of(
+    words: Sequence[str], *, shell: bool, env: Sequence[str], uris: Sequence[str] = ()
+) -> CommandInfo:
     """The words in the form of the wire."""
     from mesos_py.v1.types_pb2 import CommandInfo, Environment
 
@@ -211,7 +221,34 @@ def command_of(words: Sequence[str], *, shell: bool, env: Sequence[str]) -> Comm
         command.environment.variables.append(
             Environment.Variable(name=name, type=Environment.Variable.VALUE, value=value)
         )
+    command.uris.extend(uri_of(text) for text in uris)
     return command
+
+
+def uri_of(text: str) -> CommandInfo.URI:
+    """A URI and the words that say what to do with it."""
+    from mesos_py.tasks import uri
+
+    value, *words = text.split() or [""]
+    output_file = None
+    flags: set[str] = set()
+    for word in words:
+        if word.startswith("as=") and len(word) > len("as="):
+            output_file = word.removeprefix("as=")
+        elif word in ("executable", "cache", "keep"):
+            flags.add(word)
+        else:
+            why = f"{word!r} is not one of: executable, cache, keep, as=NAME"
+            raise InvalidValue("--uri", text, why)
+    if not value:
+        raise InvalidValue("--uri", text, "must not be empty")
+    return uri(
+        value,
+        executable="executable" in flags,
+        cache="cache" in flags,
+        extract="keep" not in flags,
+        output_file=output_file,
+    )
 
 
 def default_name(words: Sequence[str], *, shell: bool) -> str:

@@ -12,6 +12,7 @@ from mesos_py.tasks import (
     executor_task,
     launch,
     task_status,
+    uri,
 )
 from mesos_py.testing.builders import make_executor, make_offer, make_task
 from mesos_py.v1.types_pb2 import AgentID, ExecutorInfo, Offer, TaskID, TaskStatus
@@ -78,6 +79,33 @@ def test_bad_input_names_the_field(fields, field):
     good = {"name": "n", "task_id": "t", "offer": "a1", "command": "true", "cpus": 1}
     with pytest.raises(InvalidValue, match=field):
         command_task(**{**good, **fields})
+
+
+def test_uris_are_texts_or_have_all_that_was_said():
+    tool = uri("s3://b/tool", executable=True, cache=True, output_file="bin/t", sha256="aB" * 32)
+    assert tool.value == "s3://b/tool#sha256=" + "ab" * 32
+    assert (tool.executable, tool.cache, tool.extract, tool.output_file) == (
+        True,
+        True,
+        True,
+        "bin/t",
+    )
+    plain = uri("http://h/a.tgz")
+    assert not plain.HasField("output_file")
+    command = command_info("true", uris=["http://h/a.tgz", tool])
+    assert list(command.uris) == [plain, tool]
+    task = command_task("n", "t", "a1", "true", cpus=1, uris=[tool])
+    executor = custom_executor("e", "true", uris=[tool])
+    assert list(task.command.uris) == list(executor.command.uris) == [tool]
+
+
+def test_a_uri_that_cannot_be_is_named():
+    with pytest.raises(InvalidValue, match="sha256"):
+        uri("http://h/a", sha256="12")
+    with pytest.raises(InvalidValue, match="uri"):
+        command_info("true", uris=[""])
+    with pytest.raises(InvalidValue, match="must be a list"):
+        command_info("true", uris="http://h/a")
 
 
 def test_executor_task_carries_executor_and_data():

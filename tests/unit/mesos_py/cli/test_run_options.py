@@ -105,6 +105,31 @@ def test_a_variable_that_cannot_be_is_named(item):
         spec("--env", item, "true")
 
 
+def test_uris():
+    first, second = spec(
+        "--uri", "http://h/a.tgz", "--uri", "/t as=bin/t executable cache keep", "x"
+    ).command.uris
+    assert (first.value, first.extract, first.executable, first.cache) == (
+        "http://h/a.tgz",
+        True,
+        False,
+        False,
+    )
+    assert (second.value, second.extract, second.executable, second.cache, second.output_file) == (
+        "/t",
+        False,
+        True,
+        True,
+        "bin/t",
+    )
+
+
+@pytest.mark.parametrize("text", ["", " ", "http://h/a unknown", "http://h/a as="])
+def test_a_uri_that_cannot_be_is_named(text):
+    with pytest.raises(InvalidValue, match=r"^--uri: "):
+        spec("--uri", text, "true")
+
+
 @pytest.mark.parametrize("args", [["--role", "a b"], ["--host", ""]])
 def test_a_role_or_host_that_cannot_be_is_refused_here(args):
     with pytest.raises(InvalidValue, match=rf"^{args[0]}: "):
