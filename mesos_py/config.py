@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import os
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -152,9 +153,14 @@ def flag(
 
 
 def flags_of(cls: type[Any]) -> list[Flag[Any]]:
-    """The flags that `cls` declares, in order."""
+    """The flags that `cls` declares, in order; those that it inherits come last."""
     found: list[Flag[Any]] = []
-    for field in dataclasses.fields(cls):
+    homes = [set(inspect.get_annotations(each)) for each in cls.__mro__]
+    fields = sorted(
+        dataclasses.fields(cls),
+        key=lambda field: next(n for n, names in enumerate(homes) if field.name in names),
+    )
+    for field in fields:
         declared = field.metadata.get(_METADATA)
         if not isinstance(declared, _Declared):
             raise TypeError(f"{cls.__name__}.{field.name} is not declared by flag()")

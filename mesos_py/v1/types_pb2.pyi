@@ -1248,10 +1248,13 @@ class AgentInfo(_message.Message):
     PORT_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
     IP_FIELD_NUMBER: _builtins.int
+    HTTP_PORT_FIELD_NUMBER: _builtins.int
     hostname: _builtins.str
     port: _builtins.int
     ip: _builtins.str
     """The address at which this agent's own gRPC server listens."""
+    http_port: _builtins.int
+    """The port of its HTTP server, which serves sandboxes and what tasks publish."""
     @_builtins.property
     def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resource]: ...
     @_builtins.property
@@ -1270,15 +1273,20 @@ class AgentInfo(_message.Message):
         port: _builtins.int | None = ...,
         domain: Global___DomainInfo | None = ...,
         ip: _builtins.str | None = ...,
+        http_port: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_ip", b"_ip", "_port", b"_port", "domain", b"domain", "id", b"id", "ip", b"ip", "port", b"port"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_http_port", b"_http_port", "_ip", b"_ip", "_port", b"_port", "domain", b"domain", "http_port", b"http_port", "id", b"id", "ip", b"ip", "port", b"port"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ip", b"_ip", "_port", b"_port", "attributes", b"attributes", "domain", b"domain", "hostname", b"hostname", "id", b"id", "ip", b"ip", "port", b"port", "resources", b"resources"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_http_port", b"_http_port", "_ip", b"_ip", "_port", b"_port", "attributes", b"attributes", "domain", b"domain", "hostname", b"hostname", "http_port", b"http_port", "id", b"id", "ip", b"ip", "port", b"port", "resources", b"resources"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__http_port: _TypeAlias = _typing.Literal["http_port"]  # noqa: Y015
+    _WhichOneofArgType__http_port: _TypeAlias = _typing.Literal["_http_port", b"_http_port"]  # noqa: Y015
     _WhichOneofReturnType__ip: _TypeAlias = _typing.Literal["ip"]  # noqa: Y015
     _WhichOneofArgType__ip: _TypeAlias = _typing.Literal["_ip", b"_ip"]  # noqa: Y015
     _WhichOneofReturnType__port: _TypeAlias = _typing.Literal["port"]  # noqa: Y015
     _WhichOneofArgType__port: _TypeAlias = _typing.Literal["_port", b"_port"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__http_port) -> _WhichOneofReturnType__http_port | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ip) -> _WhichOneofReturnType__ip | None: ...
     @_typing.overload

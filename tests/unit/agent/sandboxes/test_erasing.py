@@ -1,0 +1,96 @@
+"""Removing what tasks leave behind, however odd."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent.sandboxes.erasing import Trash, mounted_beneath
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[int]:
+    fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    yield fd
+    os.close(fd)
+
+
+def erase(root: int, name: str) -> list[OSError]:
+    trash = Trash(root, "trash")
+    try:
+        trash.take(root, name)
+        return trash.empty()
+    finally:
+        trash.close()
+
+
+def test_everything_odd_goes(root, tmp_path):
+    sandbox = tmp_path / "sandbox"
+    (sandbox / "dir/dir").mkdir(parents=True)
+    (sandbox / "dir/file").write_text("x")
+    (sandbox / "dangling").symlink_to("nowhere")
+    (sandbox / "loop").symlink_to("loop")
+    os.mkfifo(sandbox / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(sandbox / "socket"))
+    (sandbox / "dir/dir").chmod(0)
+    (sandbox / "dir").chmod(0o500)
+    (Path(os.fsdecode(os.fsencode(sandbox) + b"/\xff"))).write_text("x")
+    (sandbox / ("n" * 255)).write_text("x")
+    assert erase(root, "sandbox") == []
+    assert [each.name for each in tmp_path.iterdir()] == ["trash"]
+    assert not list((tmp_path / "trash").iterdir())
+
+
+def test_a_tree_deeper_than_paths_and_descriptors_go(root, tmp_path):
+    (tmp_path / "sandbox").mkdir()
+    at = os.open(tmp_path / "sandbox", os.O_RDONLY)
+    for _ in range(2000):
+        os.mkdir("d" * 20, dir_fd=at)
+        below = os.open("d" * 20, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(os.open("file", os.O_WRONLY | os.O_CREAT, dir_fd=at))
+    os.close(at)
+    assert erase(root, "sandbox") == []
+    assert not list((tmp_path / "trash").iterdir())
+
+
+def test_names_that_are_in_the_trash_already_are_no_obstacle(root, tmp_path):
+    for name in ("0-a", "1-a"):
+        (tmp_path / "trash" / name).mkdir(parents=True)
+    (tmp_path / "a").mkdir()
+    assert erase(root, "a") == []
+    assert not list((tmp_path / "trash").iterdir())
+
+
+def test_what_is_linked_to_stays(root, tmp_path):
+    canary = tmp_path / "canary"
+    canary.mkdir()
+    (canary / "file").write_text("unharmed")
+    (tmp_path / "a").symlink_to(canary)
+    assert erase(root, "a") == []
+    assert (canary / "file").read_text() == "unharmed"
+
+
+@pytest.mark.needs("root", "chattr")
+def test_immutable_files_of_root_go(root, tmp_path, lacking):
+    import subprocess
+
+    sandbox = tmp_path / "sandbox"
+    (sandbox / "dir").mkdir(parents=True)
+    (sandbox / "dir/file").write_text("x")
+    for each in (sandbox / "dir/file", sandbox / "dir", sandbox):
+        if subprocess.run(["chattr", "+i", each], capture_output=True).returncode:
+            lacking("a file system with attributes")
+    assert erase(root, "sandbox") == []
+    assert not list((tmp_path / "trash").iterdir())
+
+
+def test_mounts_are_known(tmp_path):
+    assert "/proc" in mounted_beneath(Path("/"))
+    assert mounted_beneath(tmp_path) == set()
