@@ -28,10 +28,14 @@ from agent.containers.warden import OnAgentLoss
 from agent.core.agent import AgentCore
 from agent.core.recovery import SavedContainer, require_compatible
 from agent.core.state import Settings
+from agent.fetcher.fetcher import Fetcher
 from agent.isolation import base as isolation
 from agent.isolation.network.addresses import check_range
 from agent.resources import offered, parse_attributes, taken_ports
+from agent.sandboxes.flags import SandboxFlags
+from agent.sandboxes.keeper import SandboxKeeper
 from mesos_py import config, logs, ranges, rpc
+from mesos_py.address import Address
 from mesos_py.clock import SystemClock
 from mesos_py.config import at_least, between, flag
 from mesos_py.election import Backoff, Detector, parse_master
@@ -53,7 +57,7 @@ LAST_WORDS_S: Final = 3.0
 
 
 @dataclass(frozen=True)
-class AgentFlags:
+class AgentFlags(SandboxFlags):
     """What `mesos-py agent` can be told."""
 
     master: str = flag(
@@ -273,9 +277,14 @@ class AgentDaemon:
         executor_server = ExecutorServer(self.work_dir)
         wait = flags.tasks_on_exit == "keep"
         stack.push_async_callback(executor_server.close)
+        metrics = Metrics(prefix="mesos_py_agent_")
+        keeper = await self._keeper(stack, metrics)
+        info.http_port = keeper.http.port
+        work_dir = str(self.work_dir)
         settings = Settings(
-            work_dir=str(self.work_dir),
+            work_dir=work_dir,
             executor_endpoint=executor_server.endpoint,
+            files_url=f"http://{Address(info.ip or info.hostname, info.http_port)}/files",
             executor_registration_timeout_s=flags.executor_registration_timeout_s,
             executor_shutdown_grace_s=flags.executor_shutdown_grace_period_s,
             max_completed_tasks=flags.max_completed_executors,
@@ -286,14 +295,16 @@ class AgentDaemon:
         )
         core = AgentCore(settings, info, RandomIds())
         saved = self._restored(core, info)
-        metrics = Metrics(prefix="mesos_py_agent_")
-        shell = self._shell = Shell(core, SystemClock(), metrics, self._checkpoint, self)
+        shell = self._shell = Shell(core, SystemClock(), metrics, self._checkpoint, self, keeper)
         stack.callback(shell.close)
-        files = FileService(str(self.work_dir), lambda: self._agent_id, core.find_task)
+        files = FileService(
+            work_dir, lambda: self._agent_id, core.find_task, keeper.removals, keeper.cuts
+        )
         executors = ExecutorService(shell)
         launcher = self._launcher = Launcher(
-            str(self.work_dir),
+            work_dir,
             shell,
+            Fetcher(work_dir, flags.fetcher_limits(), metrics),
             OnAgentLoss.WAIT if wait else OnAgentLoss.KILL,
             flags.recovery_timeout_s,
         )
@@ -308,12 +319,20 @@ class AgentDaemon:
             launcher.isolating = Isolating(self._isolators())
         stack.push_async_callback(self._end_launcher, launcher)
         await launcher.start(saved)
+        keeper.keep(core.state.containers)
         await executor_server.start(executors)
         agent_pb2_grpc.add_AgentFilesServicer_to_server(files, server)
         await server.start()
         linking = asyncio.create_task(link.run())
         linking.add_done_callback(self._link_ended)
         stack.push_async_callback(_cancelled, linking)
+
+    async def _keeper(self, stack: contextlib.AsyncExitStack, metrics: Metrics) -> SandboxKeeper:
+        limits = self.flags.sandbox_limits()
+        keeper = SandboxKeeper(self.work_dir, limits, lambda: self._agent_id, metrics)
+        stack.push_async_callback(keeper.close)
+        await keeper.http.start(self.flags.ip, self.flags.http_port)
+        return keeper
 
     def _restored(self, core: AgentCore, info: pb.AgentInfo) -> list[SavedContainer]:
         """Go on from the checkpoint; the containers of the earlier run to look for."""

@@ -7,11 +7,13 @@ name beneath the sandbox, no link is followed, and only regular files are read.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import stat
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +23,8 @@ from agent.api.inotify import Changes
 from agent.containers import sandbox
 from agent.core.effects import TaskKey
 from agent.core.records import Place
+from agent.sandboxes.logfile import Cuts, LogFile
+from agent.sandboxes.removals import Removals
 from mesos_py import logs, rpc
 from mesos_py.errors import InvalidValue, MesosPyError, NotFound, Refused, Unavailable
 from mesos_py.ids import check_id
@@ -49,9 +53,16 @@ class FileService(AgentFilesServicer):
     """
 
     def __init__(
-        self, work_dir: str, agent_id: Callable[[], str], find: Callable[[TaskKey], Place | None]
+        self,
+        work_dir: str,
+        agent_id: Callable[[], str],
+        find: Callable[[TaskKey], Place | None],
+        removals: Removals,
+        cuts: Callable[[str, str, int], Cuts],
     ) -> None:
         self._work_dir = work_dir
+        self._removals = removals
+        self._cuts = cuts
         self._agent_id = agent_id
         self._find = find
         self._followers: dict[TaskKey, set[asyncio.Event]] = {}
@@ -79,12 +90,14 @@ class FileService(AgentFilesServicer):
         check_id("task_id", key[1])
         parts = checked_path(request.path)
         if not request.follow:
-            fd = await asyncio.to_thread(self._open, key, self._find(key), parts)
+            file = await asyncio.to_thread(self._open, key, self._find(key), parts)
             try:
-                async for chunk in _to_the_end(fd, _start(fd, request.offset), request.length):
+                first, _, end = await asyncio.to_thread(file.bounds)
+                at = _start(first, end, request.offset)
+                async for chunk in _to_the_end(file, at, end, request.length):
                     yield chunk
             finally:
-                os.close(fd)
+                file.close()
             return
         changed = asyncio.Event()
         followers = self._followers.setdefault(key, set())
@@ -104,19 +117,23 @@ class FileService(AgentFilesServicer):
         request: agent_pb2.ReadLogRequest,
         changed: asyncio.Event,
     ) -> AsyncIterator[agent_pb2.LogChunk]:
-        fd = await self._opened_in_time(key, parts, changed)
+        file = await self._opened_in_time(key, parts, changed)
         try:
-            with Changes(changed) as changes:
-                changes.watch(fd)
-                at = _start(fd, request.offset)
+            with contextlib.ExitStack() as stack:
+                # Where there are no watches left it only looks again less often.
+                with contextlib.suppress(OSError):
+                    stack.enter_context(Changes(changed)).watch(file.fd)
+                first, _, end = await asyncio.to_thread(file.bounds)
+                at = _start(first, end, request.offset)
                 left = request.length
                 while True:
                     changed.clear()
                     # Asked before reading: what was written before the end is read.
                     ended = self._ended(key)
-                    if os.fstat(fd).st_size < at:
-                        at = 0  # it was cut off, and grows again from its start
-                    async for chunk in _to_the_end(fd, at, left):
+                    _, cut, end = await asyncio.to_thread(file.bounds)
+                    if end < at:
+                        at = cut  # it was cut off, and grows again from its start
+                    async for chunk in _to_the_end(file, at, end, left):
                         at = chunk.offset + len(chunk.data)
                         yield chunk
                         if left:
@@ -127,9 +144,11 @@ class FileService(AgentFilesServicer):
                         return
                     await _changed(changed, LOOK_AGAIN_S)
         finally:
-            os.close(fd)
+            file.close()
 
-    async def _opened_in_time(self, key: TaskKey, parts: list[str], changed: asyncio.Event) -> int:
+    async def _opened_in_time(
+        self, key: TaskKey, parts: list[str], changed: asyncio.Event
+    ) -> LogFile:
         """Open the file, once it is there if the task still runs or may yet arrive."""
         loop = asyncio.get_running_loop()
         until_s = loop.time() + ON_ITS_WAY_S
@@ -149,16 +168,16 @@ class FileService(AgentFilesServicer):
         place = self._find(key)
         return place is None or place.ended
 
-    def _open(self, key: TaskKey, place: Place | None, parts: list[str]) -> int:
+    def _open(self, key: TaskKey, place: Place | None, parts: list[str]) -> LogFile:
         """In a thread.  Raises MesosPyError that says what is wrong with which path."""
         where = place.sandbox if place is not None else self._usual_place(key)
         with sandbox.opened(self._work_dir) as root:
             try:
                 directory = sandbox.open_directory(root, where)
             except FileNotFoundError:
-                raise NotFound("task", key[1], self._why_missing(place)) from None
+                raise NotFound("task", key[1], self._why_missing(key, place)) from None
             with sandbox.closing(directory):
-                return _opened(directory, parts)
+                return _opened(directory, parts, partial(self._cuts, where[-1]))
 
     def _usual_place(self, key: TaskKey) -> tuple[str, ...]:
         """The newest sandbox that a command task of this id had."""
@@ -169,7 +188,13 @@ class FileService(AgentFilesServicer):
             return (*place, sandbox.LATEST)
         return (*place, latest.name)
 
-    def _why_missing(self, place: Place | None) -> str:
+    def _why_missing(self, key: TaskKey, place: Place | None) -> str:
+        if place is None:
+            removal = self._removals.of_executor(*key)
+        else:
+            removal = self._removals.of_container(place.sandbox[-1])
+        if removal is not None:
+            return f"its sandbox was removed at {_moment(removal.at_wall_s)}"
         if place is None:
             return "this agent has no sandbox of it"
         if not place.started:
@@ -180,8 +205,7 @@ class FileService(AgentFilesServicer):
                 above = Path(self._work_dir, *place.sandbox[:length]).stat()
             except OSError:
                 continue
-            at = datetime.fromtimestamp(above.st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            return f"its sandbox was removed at {at}"
+            return f"its sandbox was removed at {_moment(above.st_mtime)}"
         return "its sandbox was removed"
 
 
@@ -199,10 +223,10 @@ def checked_path(text: str) -> list[str]:
         ) from None
 
 
-def _opened(directory: int, parts: list[str]) -> int:
+def _opened(directory: int, parts: list[str], cuts: Callable[[str, int], Cuts]) -> LogFile:
     path = "/".join(parts)
     try:
-        return sandbox.open_file(directory, parts)
+        return LogFile(directory, parts, cuts)
     except FileNotFoundError:
         raise NotFound("file", path, "is not in the sandbox") from None
     except OSError as error:
@@ -226,25 +250,30 @@ def _is_link(directory: int, parts: list[str]) -> bool:
     return False
 
 
-def _start(fd: int, offset: int) -> int:
+def _moment(wall_s: float) -> str:
+    return datetime.fromtimestamp(wall_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _start(first: int, end: int, offset: int) -> int:
     """Where to begin: from the start, or (negative) from the end."""
-    return offset if offset >= 0 else max(0, os.fstat(fd).st_size + offset)
+    return offset if offset >= 0 else max(first, end + offset)
 
 
-async def _to_the_end(fd: int, at: int, length: int) -> AsyncIterator[agent_pb2.LogChunk]:
+async def _to_the_end(
+    file: LogFile, at: int, end: int, length: int
+) -> AsyncIterator[agent_pb2.LogChunk]:
     """What is there from `at` on, at most `length` bytes (0: all).
 
     Only up to what is the end now: a file that grows as fast as it is read still ends.
     """
-    end = os.fstat(fd).st_size
-    if length:
-        end = min(end, at + length)
-    while at < end:
-        data = await asyncio.to_thread(os.pread, fd, min(CHUNK_BYTES, end - at), at)
+    left = length or max(0, end - at)
+    while at < end and left > 0:
+        at, data = await asyncio.to_thread(file.read, at, min(CHUNK_BYTES, left))
         if not data:
             return
         yield agent_pb2.LogChunk(offset=at, data=data)
         at += len(data)
+        left -= len(data)
 
 
 async def _changed(changed: asyncio.Event, timeout_s: float) -> None:

@@ -58,6 +58,14 @@ class ShellEvents(Protocol):
         ...
 
 
+class Sandboxes(Protocol):
+    """Who keeps sandboxes after their containers."""
+
+    def ended(self, parts: tuple[str, ...]) -> None:
+        """The container with this sandbox has ended; () if the core knows of none."""
+        ...
+
+
 class Shell:
     """Implements what link, launcher and services tell (LinkEvents and so on)."""
 
@@ -68,6 +76,7 @@ class Shell:
         metrics: Metrics,
         checkpoint: Checkpoint,
         events: ShellEvents,
+        sandboxes: Sandboxes,
     ) -> None:
         self.core = core
         self._clock = clock
@@ -77,6 +86,7 @@ class Shell:
         self._held: list[Effect] = []
         self._events = events
         self._metrics = metrics
+        self._sandboxes = sandboxes
         self._timer: asyncio.TimerHandle | None = None
         self._retry: asyncio.TimerHandle | None = None
         self._settled: asyncio.Event | None = None
@@ -185,10 +195,18 @@ class Shell:
         self._guarded("start", self.core.on_container_started, container_id, pid, now, start_ticks)
 
     def container_failed(self, container_id: str, message: str) -> None:
+        sandbox = self._sandbox_of(container_id)
         self._guarded("failure", self.core.on_container_failed, container_id, message, self._now())
+        self._sandboxes.ended(sandbox)
 
     def container_ended(self, container_id: str, exit: Exit) -> None:
+        sandbox = self._sandbox_of(container_id)
         self._guarded("end", self.core.on_container_ended, container_id, exit, self._now())
+        self._sandboxes.ended(sandbox)
+
+    def _sandbox_of(self, container_id: str) -> tuple[str, ...]:
+        executor = self.core.state.containers.get(container_id)
+        return executor.sandbox if executor is not None else ()
 
     def container_limited(self, container_id: str, limitation: Limitation) -> None:
         exceeded = pb.TaskResourceLimitation(resources=limitation.resources.to_proto())

@@ -1,6 +1,7 @@
 """From a container's description to its processes, and back to how they ended.
 
-    launch -> (thread: user, sandbox, isolators' prepare) -> warden -> started
+    launch -> (fetcher, if it has URIs)
+           -> (thread: user, sandbox, isolators' prepare) -> warden -> started
            -> (thread: isolate, watch) -> ... -> (thread: end) -> ended -> (thread: cleanup)
 
 Without isolators, and for a user that is known, the request goes to the warden at
@@ -35,6 +36,7 @@ from agent.containers.warden_client import WardenClient, attach, forget_word
 from agent.core.effects import ContainerSpec, Signal
 from agent.core.records import Exit
 from agent.core.recovery import SavedContainer
+from agent.fetcher.fetcher import Fetcher
 from agent.isolation.base import NOTHING, Container, Limitation, Preparation
 from mesos_py import logs
 from mesos_py.errors import MesosPyError
@@ -94,6 +96,7 @@ class Launcher:
         self,
         work_dir: str,
         events: ContainerEvents,
+        fetcher: Fetcher,
         on_agent_loss: OnAgentLoss = OnAgentLoss.KILL,
         recovery_timeout_s: float = 900.0,
     ) -> None:
@@ -101,6 +104,7 @@ class Launcher:
         they are ended if no agent has come for them within `recovery_timeout_s`."""
         self._work_dir = work_dir
         self._events = events
+        self._fetcher = fetcher
         self._on_agent_loss = on_agent_loss
         self._recovery_timeout_s = recovery_timeout_s
         self._users = Users()
@@ -124,6 +128,7 @@ class Launcher:
         What else runs of the agent's is none that it knows, and is ended.
         """
         become_subreaper()
+        self._fetcher.start()
         attached = await asyncio.to_thread(attach, self._work_dir)
         since: list[list[Any]] = []
         if attached is None:
@@ -191,9 +196,23 @@ class Launcher:
 
     def launch(self, spec: ContainerSpec) -> None:
         """Start it; `flush` afterwards."""
-        container = self._containers[spec.container_id] = _Container(
-            spec.container_id, spec.sandbox
-        )
+        container = _Container(spec.container_id, spec.sandbox)
+        self._containers[spec.container_id] = container
+        if spec.command.uris:
+            self._fetcher.begin(
+                spec, self._users.find, lambda why: self._fetched(container, spec, why)
+            )
+        else:
+            self._go_on(container, spec)
+
+    def _fetched(self, container: _Container, spec: ContainerSpec, why: Exception | None) -> None:
+        if why is None and container.signal is None:
+            self._go_on(container, spec)
+            self.flush()
+        else:
+            self._give_up(container, why)
+
+    def _go_on(self, container: _Container, spec: ContainerSpec) -> None:
         user = self._users.known(spec.user)
         if user is not None and not self.isolating.active:
             self._request(container, spec, user, NOTHING)
@@ -207,6 +226,7 @@ class Launcher:
         if container is None:
             return
         container.signal = number
+        self._fetcher.stop(container_id)
         if container_id in self._strays:
             self._strays.signal(container_id, number)
         elif container.phase is not _Phase.PREPARING:
@@ -233,6 +253,7 @@ class Launcher:
 
     async def close(self) -> None:
         """End everything that still runs, and the warden.  Nothing is told any more."""
+        await self._fetcher.close()
         if self._restart is not None:
             self._restart.cancel()
         for container_id in self._containers:
@@ -246,6 +267,7 @@ class Launcher:
 
     async def leave(self) -> None:
         """Let everything go on, for the next run of this agent to find."""
+        await self._fetcher.close()
         if self._restart is not None:
             self._restart.cancel()
         if self._warden is not None:
@@ -293,6 +315,10 @@ class Launcher:
             self._request(container, spec, *done.result())
             self.flush()
             return
+        self._give_up(container, error)
+
+    def _give_up(self, container: _Container, error: BaseException | None) -> None:
+        """It is not started: for a reason, or because it was stopped."""
         if error is None:
             text = STOPPED
         elif isinstance(error, MesosPyError):

@@ -20,6 +20,8 @@ STDOUT: Final = "stdout"
 STDERR: Final = "stderr"
 LATEST: Final = "latest"
 
+_CREATE_TRIES: Final = 5
+
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND: Final = (
     os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -57,7 +59,16 @@ def create(root: int, parts: Iterable[str], uid: int, gid: int) -> int:
     All but the last are the agent's; the last belongs to `uid` and `gid`.  Beside it
     the link "latest" names it.  What is there already is used, if it is a directory.
     """
-    *above, name = [check_part(part) for part in parts]
+    names = [check_part(part) for part in parts]
+    for _ in range(_CREATE_TRIES - 1):
+        # Directories that were empty may be removed just now, between two steps.
+        with contextlib.suppress(FileNotFoundError):
+            return _created(root, names, uid, gid)
+    return _created(root, names, uid, gid)
+
+
+def _created(root: int, names: list[str], uid: int, gid: int) -> int:
+    *above, name = names
     parent = os.dup(root)
     try:
         for part in above:

@@ -17,7 +17,9 @@ def started(s: AgentState, container_id: str, pid: int, start_ticks: int, now: N
         return
     executor.pid, executor.start_ticks = pid, start_ticks
     s.journal.container(executor)
-    if not executor.custom:
+    if executor.custom:
+        executors.started(s, executor, now)
+    else:
         commands.started(s, executor, now)
 
 

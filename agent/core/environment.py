@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
+from urllib.parse import quote
 
 from agent.core.records import Executor, role_of
 from agent.core.state import AgentState
@@ -19,6 +20,8 @@ CONTAINER_ID = "MESOS_CONTAINER_ID"
 NUMBERED_PORTS = 100
 # A list of more ports than that has ranges in it: the kernel takes 128 KB a variable.
 LISTED_PORTS = 1000
+# Ours: where others can read what is in the sandbox, also after the end.
+FILES_URL = "MESOS_PY_FILES_URL"
 
 _DURATION_UNITS = (
     ("weeks", 604_800 * 10**9),
@@ -116,7 +119,12 @@ def shutdown_grace_s(state: AgentState, info: pb.ExecutorInfo) -> float:
 
 def _common(state: AgentState, executor: Executor) -> dict[str, str]:
     directory = "/".join((state.settings.work_dir, *executor.sandbox))
+    served = {}
+    if state.settings.files_url:
+        names = (*executor.key, executor.container_id)
+        served[FILES_URL] = "/".join((state.settings.files_url, *map(quote, names)))
     return {
+        **served,
         "PATH": DEFAULT_PATH,
         "MESOS_FRAMEWORK_ID": executor.key[0],
         "MESOS_EXECUTOR_ID": executor.key[1],

@@ -55,6 +55,14 @@ def subscribe(
     return None
 
 
+def started(s: AgentState, executor: Executor, now: Now) -> None:
+    """Its process exists: from now on it has time to connect.  What was fetched for it
+    before took none of that."""
+    if not executor.subscribed and not executor.ending:
+        at_s = now.monotonic_s + s.settings.executor_registration_timeout_s
+        s.timers.set(("registration", executor.container_id), at_s)
+
+
 def deliver(s: AgentState, executor: Executor, tasks: list[Task]) -> None:
     """Hand tasks to the executor, in order."""
     if not tasks:

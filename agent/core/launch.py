@@ -109,7 +109,7 @@ def _run_in_executor(
     resources = Resources.from_proto("resources", info.resources)
     if executor is None:
         _refuse_unsupported(s, info)
-        executor = _start_executor(s, framework, executor_id, info, resources, now)
+        executor = _start_executor(s, framework, executor_id, info, resources)
     elif executor.info is None:
         raise _Refused(
             pb.TaskStatus.REASON_TASK_INVALID,
@@ -137,7 +137,6 @@ def _start_executor(
     executor_id: str,
     first: pb.TaskInfo,
     resources: Resources,
-    now: Now,
 ) -> Executor:
     info = pb.ExecutorInfo()
     info.CopyFrom(first.executor)
@@ -153,10 +152,6 @@ def _start_executor(
     spec.command_environment = given
     spec.container = info.container if info.HasField("container") else None
     s.launch(executor, spec)
-    s.timers.set(
-        ("registration", executor.container_id),
-        now.monotonic_s + s.settings.executor_registration_timeout_s,
-    )
     return executor
 
 

@@ -46,6 +46,8 @@ class Settings:
     work_dir: str
     # What custom executors find in MESOS_AGENT_ENDPOINT.
     executor_endpoint: str
+    # Where the agent serves sandboxes by HTTP, if it does: what tasks publish by.
+    files_url: str = ""
     executor_registration_timeout_s: float = 60.0
     executor_shutdown_grace_s: float = 5.0
     # Mesos: the command executor's own default.

@@ -12,9 +12,6 @@ def missing_for(task: pb.TaskInfo, provided: Set[str]) -> str | None:
 
     provided: what its isolators add, in their words (agent.isolation.base).
     """
-    command = task.executor.command if task.HasField("executor") else task.command
-    if command.uris:
-        return f"this agent fetches no URIs (asked for {command.uris[0].value!r})"
     holder = task.executor if task.HasField("executor") else task
     if holder.HasField("container"):
         lacking = _missing_for_container(holder.container, provided)

@@ -62,6 +62,7 @@ class Fetcher:
         self._work_dir = work_dir
         self._limits = limits
         self.cache = Cache(Path(work_dir, "fetcher", "cache"), limits.cache_bytes)
+        self._running: dict[str, asyncio.Task[None]] = {}
         self._free = asyncio.Semaphore(MAX_AT_ONCE)
         self._ends = metrics.counter("fetches_total", "Fetches for tasks, by outcome", ("outcome",))
         metrics.watch(
@@ -75,6 +76,42 @@ class Fetcher:
     def start(self) -> None:
         """Forget what an earlier run of the agent had cached.  Raises OSError."""
         self.cache.clear()
+
+    def begin(
+        self,
+        spec: ContainerSpec,
+        find_user: Callable[[str], User],
+        done: Callable[[Exception | None], None],
+    ) -> None:
+        """`run`, beside the loop; `done` is told of its end, with what it raised.
+
+        After `stop` it is told as well, with None; after `close` it is not.
+        """
+        container_id = spec.container_id
+        task = asyncio.get_running_loop().create_task(self.run(spec, find_user))
+        self._running[container_id] = task
+
+        def ended(task: asyncio.Task[None]) -> None:
+            if self._running.pop(container_id, None) is not None:
+                error = None if task.cancelled() else task.exception()
+                # What is no Exception ends the agent anyway.
+                done(error if isinstance(error, Exception) else None)
+
+        task.add_done_callback(ended)
+
+    def stop(self, container_id: str) -> None:
+        """End what was begun for the container, if anything was."""
+        task = self._running.get(container_id)
+        if task is not None:
+            task.cancel()
+
+    async def close(self) -> None:
+        """End all that was begun, telling nobody, and wait until it has."""
+        tasks = list(self._running.values())
+        self._running.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def run(self, spec: ContainerSpec, find_user: Callable[[str], User]) -> None:
         """Put all that the container's command asks for into its sandbox.

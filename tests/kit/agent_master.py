@@ -14,7 +14,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -215,7 +215,10 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
 class AgentProcess:
     """`mesos-py agent` as a process of its own."""
 
-    def __init__(self, master: str, work_dir: Path, *flags: str) -> None:
+    def __init__(
+        self, master: str, work_dir: Path, *flags: str, wrapper: Sequence[str] = ()
+    ) -> None:
+        """`wrapper`: words before the agent's own, which lead to it by exec."""
         self.work_dir = work_dir
         self.port_file = work_dir.with_name(f"{work_dir.name}.port")
         self.log = work_dir.with_name(f"{work_dir.name}.log")
@@ -226,7 +229,7 @@ class AgentProcess:
         argv += ["--tasks-on-exit", "end"]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [*argv, *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*wrapper, *argv, *flags], stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
 
     @property
@@ -263,11 +266,11 @@ class AgentProcess:
 
 @contextlib.asynccontextmanager
 async def running_agent(
-    master: FakeMaster, work_dir: Path, *flags: str
+    master: FakeMaster, work_dir: Path, *flags: str, wrapper: Sequence[str] = ()
 ) -> AsyncIterator[AgentProcess]:
     """An agent that has registered; ended at the end."""
     times = len(master.registrations)
-    agent = AgentProcess(master.address, work_dir, *flags)
+    agent = AgentProcess(master.address, work_dir, *flags, wrapper=wrapper)
     try:
         try:
             await master.registered(times + 1)

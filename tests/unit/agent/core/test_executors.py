@@ -217,6 +217,18 @@ def test_an_executor_that_does_not_connect_in_time_is_killed_and_its_tasks_faile
         assert world.last(task).reason == REASON.REASON_EXECUTOR_REGISTRATION_TIMEOUT
 
 
+def test_the_time_to_connect_begins_with_its_process_not_while_its_uris_are_fetched():
+    world = AgentWorld(executor_registration_timeout_s=60)
+    world.run(for_executor("a"))
+    world.advance(1000)
+    assert not world.kills()
+    world.started("ex")
+    world.advance(59.9)
+    assert not world.kills()
+    world.advance(0.1)
+    assert [name for _, name in world.kills()] == ["KILL"]
+
+
 def test_an_executor_in_time_is_left_alone():
     world = subscribed("a")
     world.advance(1000)
@@ -361,6 +373,7 @@ def test_a_lost_stream_of_an_executor_that_ends_or_is_not_there_changes_nothing(
 def test_a_stall_of_the_agent_gives_only_those_more_time_who_are_waited_for():
     world = subscribed("a")
     world.run(for_executor("b", executor_info("other")))
+    world.started("other")
     world.core.on_time(world.clock.advance(300))
     world.advance(59)
     assert not world.kills()

@@ -154,7 +154,6 @@ def test_a_task_that_makes_no_sense_is_an_error_and_starts_nothing(task, words):
     assert [spec.executor_id for spec in world.specs()] == ["good"]
 
 
-URIS = [pb.CommandInfo.URI(value="http://x/y.tgz")]
 DOCKER = pb.ContainerInfo(
     type=pb.ContainerInfo.DOCKER, docker=pb.ContainerInfo.DockerInfo(image="redis")
 )
@@ -163,7 +162,6 @@ DOCKER = pb.ContainerInfo(
 @pytest.mark.parametrize(
     ("task", "words"),
     [
-        (command("t", command=pb.CommandInfo(value="x", uris=URIS)), "http://x/y.tgz"),
         (command("t", container=DOCKER), "redis"),
         (command("t", health_check=pb.HealthCheck(type=pb.HealthCheck.TCP)), "health checks"),
         (for_executor("t", executor_info(container=DOCKER)), "redis"),
