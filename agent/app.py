@@ -331,7 +331,7 @@ class AgentDaemon:
         limits = self.flags.sandbox_limits()
         keeper = SandboxKeeper(self.work_dir, limits, lambda: self._agent_id, metrics)
         stack.push_async_callback(keeper.close)
-        await keeper.http.start(self.flags.ip, self.flags.http_port)
+        await keeper.serve(self.flags.ip, self.flags.http_port)
         return keeper
 
     def _restored(self, core: AgentCore, info: pb.AgentInfo) -> list[SavedContainer]:

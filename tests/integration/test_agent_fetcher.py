@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import signal
 import tarfile
 import zipfile
 from collections.abc import AsyncIterator
@@ -49,6 +50,12 @@ async def failed(master: FakeMaster, task_id: str) -> pb.TaskStatus:
     assert status.reason == pb.TaskStatus.REASON_CONTAINER_LAUNCH_FAILED
     assert status.source == pb.TaskStatus.SOURCE_AGENT
     return status
+
+
+def helpers_of(agent: AgentProcess) -> list[Path]:
+    """The processes that fetch for the agent."""
+    children = [Path(f"/proc/{pid}") for pid in children_of(agent.pid)]
+    return [each for each in children if b"agent.fetcher" in (each / "cmdline").read_bytes()]
 
 
 def tar_of(**files: bytes) -> bytes:
@@ -197,6 +204,24 @@ async def test_an_agent_that_is_killed_leaves_no_process_that_fetches(master, we
         agent.process.kill()
         await agent.ended()
         await eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+async def test_an_agent_that_goes_while_it_fetches_settles_the_task_when_it_is_back(
+    master, web, tmp_path, number
+):
+    web.files["/f"] = b"x"
+    web.gate.clear()
+    keep = ("--tasks-on-exit", "keep")
+    async with running_agent(master, tmp_path / "agent", *keep) as agent:
+        master.run(fetching("t", URI(value=web.uri("/f"))))
+        await eventually(lambda: "/f" in web.requests)
+        [helper] = helpers_of(agent)
+        agent.process.send_signal(number)
+        await agent.ended()
+        await eventually(lambda: not helper.exists())
+    async with running_agent(master, tmp_path / "agent"):
+        assert "before it was started" in (await failed(master, "t")).message
 
 
 async def test_cached_files_are_fetched_once_also_at_the_same_time(master, agent, web):

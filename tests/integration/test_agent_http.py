@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -132,6 +133,26 @@ async def test_what_tasks_publish_is_found_by_its_url_and_outlives_them(master, 
     assert url.startswith(client.url("t/"))
     async with client.session.get(f"{url}/published/part-0") as answer:
         assert await answer.text() == "shuffled\n"
+
+
+async def test_an_agent_that_is_started_anew_serves_at_the_same_place(master, tmp_path):
+    ports = []
+    for _ in range(2):
+        async with running_agent(master, tmp_path / "agent"):
+            ports.append(master.registrations[-1].agent_info.http_port)
+    # Unless somebody else is there meanwhile.
+    with socket.create_server(("127.0.0.1", ports[0])):
+        async with running_agent(master, tmp_path / "agent"):
+            ports.append(master.registrations[-1].agent_info.http_port)
+    assert ports[0] == ports[1] != ports[2]
+
+
+async def test_a_port_that_is_taken_keeps_the_agent_from_starting(master, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        agent = AgentProcess(master.address, tmp_path / "agent", "--http-port", str(port))
+        assert await agent.ended() != 0
+    assert f"http-port: 127.0.0.1:{port} cannot be bound" in agent.log.read_text()
 
 
 async def test_following_gives_what_comes_and_ends_with_the_task(master, agent, client):
