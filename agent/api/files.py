@@ -20,6 +20,7 @@ from typing import Final
 import grpc.aio
 
 from agent.api.inotify import Changes
+from agent.api.opening import opened
 from agent.containers import sandbox
 from agent.core.effects import TaskKey
 from agent.core.records import Place
@@ -90,7 +91,7 @@ class FileService(AgentFilesServicer):
         check_id("task_id", key[1])
         parts = checked_path(request.path)
         if not request.follow:
-            file = await asyncio.to_thread(self._open, key, self._find(key), parts)
+            file = await opened(partial(self._open, key, self._find(key), parts))
             try:
                 first, _, end = await asyncio.to_thread(file.bounds)
                 at = _start(first, end, request.offset)
@@ -156,7 +157,7 @@ class FileService(AgentFilesServicer):
             changed.clear()
             place = self._find(key)
             try:
-                return await asyncio.to_thread(self._open, key, place, parts)
+                return await opened(partial(self._open, key, place, parts))
             except NotFound:
                 if place is None and loop.time() < until_s:
                     pass

@@ -24,6 +24,7 @@ from aiohttp import web
 
 from agent.api.http_paths import LATEST, Location, location_of, offset_of
 from agent.api.inotify import Changes
+from agent.api.opening import opened
 from agent.containers import sandbox
 from agent.sandboxes.logfile import Cuts, LogFile
 from agent.sandboxes.removals import Removals
@@ -35,6 +36,8 @@ log = logs.get("agent.http")
 
 CHUNK_BYTES: Final = 256 * 1024
 MAX_ENTRIES: Final = 10_000
+# Each has some descriptors of this process.
+MAX_FOLLOWERS: Final = 500
 # A follower looks again after this long even if it was told of no change.
 LOOK_AGAIN_S: Final = 1.0
 _SHUTDOWN_S: Final = 0.2
@@ -57,6 +60,8 @@ class _Gone(NotFound):
 
 
 class _Opened(NamedTuple):
+    # The container's id.
+    run: str
     fd: int
     status: os.stat_result
     # For a file that is to be followed.
@@ -95,6 +100,7 @@ class HttpServer:
         )
         self._followers: dict[str, set[asyncio.Event]] = {}
         self._runner: web.AppRunner | None = None
+        self._following = 0
         self._closing = False
         self.port = 0
 
@@ -148,15 +154,21 @@ class HttpServer:
         location = location_of(request.rel_url.raw_path)
         follow = request.query.get("follow") in ("1", "true", "yes")
         offset = offset_of(request.query.get("offset"))
-        run, opened = await asyncio.to_thread(self._open, location, follow)
-        with contextlib.closing(opened):
-            if opened.is_directory:
-                listing = await asyncio.to_thread(_listing, opened.fd)
+        found = await opened(partial(self._open, location, follow))
+        with contextlib.closing(found):
+            if found.is_directory:
+                listing = await asyncio.to_thread(_listing, found.fd)
                 return web.json_response(listing, headers=_HEADERS)
-            headers = _file_headers(location, opened.status, "download" in request.query)
-            if opened.log is not None:
-                return await self._follow(request, run, opened.log, offset, headers)
-            return await _send(request, opened, offset, headers)
+            headers = _file_headers(location, found.status, "download" in request.query)
+            if found.log is None:
+                return await _send(request, found, offset, headers)
+            if self._following >= MAX_FOLLOWERS:
+                return _refusal(503, "unavailable", f"{MAX_FOLLOWERS} others are following")
+            self._following += 1
+            try:
+                return await self._follow(request, found.run, found.log, offset, headers)
+            finally:
+                self._following -= 1
 
     async def _follow(
         self, request: web.Request, run: str, file: LogFile, offset: int, headers: dict[str, str]
@@ -209,8 +221,8 @@ class HttpServer:
 
     # ---- Opening: in a thread -------------------------------------------------------
 
-    def _open(self, location: Location, follow: bool) -> tuple[str, _Opened]:
-        """The run, and what is asked for.  Raises MesosPyError and OSError."""
+    def _open(self, location: Location, follow: bool) -> _Opened:
+        """What is asked for.  Raises MesosPyError and OSError."""
         above = (
             *("agents", self._agent_id(), "frameworks", location.framework_id),
             *("executors", location.executor_id, "runs"),
@@ -224,7 +236,7 @@ class HttpServer:
                 raise self._missing(location) from None
         with sandbox.closing(directory):
             cuts = partial(self._cuts, run) if follow else None
-            return run, _opened(directory, list(location.parts), cuts)
+            return _opened(directory, run, list(location.parts), cuts)
 
     def _missing(self, location: Location) -> NotFound:
         if location.run == LATEST:
@@ -246,7 +258,9 @@ def _run(runs: int, location: Location) -> str:
         raise FileNotFoundError(errno.ENOENT, "no latest run", LATEST) from None
 
 
-def _opened(directory: int, parts: list[str], cuts: Callable[[str, int], Cuts] | None) -> _Opened:
+def _opened(
+    directory: int, run: str, parts: list[str], cuts: Callable[[str, int], Cuts] | None
+) -> _Opened:
     """With `cuts`: a file to be followed."""
     path = "/".join(parts)
     try:
@@ -255,7 +269,7 @@ def _opened(directory: int, parts: list[str], cuts: Callable[[str, int], Cuts] |
         except NotADirectoryError:
             if cuts is not None:
                 file = LogFile(directory, parts, cuts)
-                return _Opened(file.fd, os.fstat(file.fd), file)
+                return _Opened(run, file.fd, os.fstat(file.fd), file)
             fd = sandbox.open_file(directory, parts)
     except FileNotFoundError:
         raise NotFound("file", path, "is not in the sandbox") from None
@@ -265,7 +279,7 @@ def _opened(directory: int, parts: list[str], cuts: Callable[[str, int], Cuts] |
                 f"{path!r} is or passes a link or a file; links are not followed"
             ) from None
         raise Refused(f"{path!r} cannot be read: {error.strerror}") from None
-    return _Opened(fd, os.fstat(fd))
+    return _Opened(run, fd, os.fstat(fd))
 
 
 def _listing(fd: int) -> dict[str, object]:

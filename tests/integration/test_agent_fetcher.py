@@ -14,7 +14,14 @@ import pytest
 
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import command
-from tests.kit.agent_master import AgentProcess, FakeMaster, children_of, eventually, running_agent
+from tests.kit.agent_master import (
+    AgentProcess,
+    FakeMaster,
+    children_of,
+    descriptors_of,
+    eventually,
+    running_agent,
+)
 from tests.kit.web import Web
 
 URI = pb.CommandInfo.URI
@@ -238,6 +245,31 @@ async def test_cached_files_are_fetched_once_also_at_the_same_time(master, agent
         assert agent.output(f"t{number}").splitlines() == ["cached", "inner", "stderr", "stdout"]
     assert web.requests == ["/data.tar.gz"]
     assert "is in the cache" in (agent.sandbox("t3") / "stderr").read_text()
+
+
+async def test_many_fetches_leave_nothing_open(master, agent, web):
+    web.files["/f"] = b"x" * 100_000
+    web.files["/bad.zip"] = b"no zip"
+    kinds = (
+        URI(value=web.uri("/f")),
+        URI(value=web.uri("/f"), cache=True),
+        URI(value=web.uri("/bad.zip"), cache=True),
+        URI(value=web.uri("/none"), cache=True),
+    )
+
+    async def all_of(start: int, count: int) -> None:
+        ids = [f"t{number}" for number in range(start, start + count)]
+        for number, task_id in enumerate(ids):
+            master.run(fetching(task_id, kinds[number % len(kinds)]))
+        for number, task_id in enumerate(ids):
+            wanted = pb.TASK_FINISHED if number % len(kinds) < 2 else pb.TASK_FAILED
+            await master.status(task_id, wanted)
+
+    await all_of(0, 4)
+    before = descriptors_of(agent.pid)
+    await all_of(4, 20)
+    assert not helpers_of(agent)
+    await eventually(lambda: descriptors_of(agent.pid) <= before)
 
 
 async def test_a_bad_cached_file_is_not_used_again(master, agent, web):

@@ -14,7 +14,13 @@ import pytest
 
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import FRAMEWORK, command
-from tests.kit.agent_master import AgentProcess, FakeMaster, eventually, running_agent
+from tests.kit.agent_master import (
+    AgentProcess,
+    FakeMaster,
+    descriptors_of,
+    eventually,
+    running_agent,
+)
 
 
 class Answer(NamedTuple):
@@ -176,6 +182,29 @@ async def test_a_follower_does_not_keep_the_agent_from_ending(master, agent, cli
         agent.process.terminate()
         assert await agent.ended() == 0
         assert await answer.content.read() == b""
+
+
+async def test_clients_that_hang_up_leave_nothing_open(master, agent, client):
+    master.run(command("t", "echo x; sleep 1000"))
+    await master.status("t", pb.TASK_RUNNING)
+    await eventually(lambda: agent.output("t"))
+    target = f"/files/{FRAMEWORK}/t/latest/stdout"
+
+    async def hang_up(path: str, *, read: bool) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", client.port)
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        await writer.drain()
+        if read:
+            await reader.read(1)
+        writer.close()
+        await writer.wait_closed()
+
+    await hang_up(target, read=True)
+    before = descriptors_of(agent.pid)
+    for path in (target, f"{target}?follow=1"):
+        for read in (True, False):
+            await asyncio.gather(*(hang_up(path, read=read) for _ in range(20)))
+    await eventually(lambda: descriptors_of(agent.pid) <= before)
 
 
 async def test_what_is_not_there_is_said_in_words(master, agent, client):

@@ -311,6 +311,11 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
+def descriptors_of(pid: int) -> int:
+    """How many files a process has open."""
+    return len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208
+
+
 def children_of(pid: int) -> list[int]:
     return [
         int(child)
