@@ -1,7 +1,7 @@
 """Requests to a web server (Debian's Apache) beside a hog, sent by httperf at a steady rate.
 
 Both are tasks of the same size on one agent.  Each request makes the server compress a page:
-a millisecond or two of processor time, far below what the server was given.
+a few milliseconds of processor time, far below what the server was given.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from bench.processes import LOOPBACK, BenchFailed, Processes, processes
 NEEDS: Final = ("apache2", "httperf", "chrt", "setsid")
 MODULES: Final = Path("/usr/lib/apache2/modules")
 SPINNING: Final = 256
-# Requests per second, and the size of the page: a millisecond or two of work, so few that
-# even the smallest share of the machine is enough for them.
-RATE: Final = 4
-PAGE_BYTES: Final = 40_000
+# Requests per second, and the size of the page: a few milliseconds of work, so seldom that
+# even the 257th part of the machine is enough for them.
+RATE: Final = 2
+PAGE_BYTES: Final = 120_000
 SIZE: Final = "cpus:1;mem:512"
 AGENT: Final = "cpus:2;mem:2048"
 READY_WITHIN_S: Final = 20.0
@@ -80,7 +80,7 @@ def measure(root: str, runs: int, seconds: float) -> Latencies:
             port = _site(running.directory)
             _, master = running.daemon("master")
             flags = ["--master", master, "--resources", AGENT, "--isolation", isolation]
-            running.daemon("agent", *flags, "--cgroups-root", root)
+            running.daemon("agent", *flags, "--tasks-on-exit=end", "--cgroups-root", root)
             asyncio.run(_beside(running, master, port, isolation, found, runs, seconds))
     return found
 

@@ -91,7 +91,8 @@ class CgroupIsolator(Isolator):
 
     def __init__(self, facts: AgentFacts, *, layout: places.Layout | None = None) -> None:
         super().__init__(facts)
-        options = Options.of(facts.flags, facts.work_dir)
+        cpus_milli = facts.resources.scalars.get("cpus", 0)
+        options = Options.of(facts.flags, facts.work_dir, cpus_milli)
         parse_limits(options.io_max, FLAG)
         self.layout = layout or places.find(
             options,
