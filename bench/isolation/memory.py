@@ -19,7 +19,7 @@ def measure(root: str, tasks: int) -> dict[str, float]:
         with processes() as running:
             _, master = running.daemon("master")
             flags = ["--master", master, "--resources", f"cpus:{tasks};mem:{tasks * 32}"]
-            flags += ["--isolation", isolation, "--cgroups-root", root]
+            flags += ["--isolation", isolation, "--tasks-on-exit=end", "--cgroups-root", root]
             agent, _ = running.daemon("agent", *flags)
             found[isolation] = asyncio.run(_per_task(agent.pid, master, tasks))
     return found

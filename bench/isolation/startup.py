@@ -63,7 +63,7 @@ def _ours(root: str, isolation: str, runs: int, launches: int) -> dict[str, list
     with processes() as running:
         _, master = running.daemon("master")
         flags = ["--master", master, "--resources", AGENT, "--isolation", isolation]
-        running.daemon("agent", *flags, "--cgroups-root", root)
+        running.daemon("agent", *flags, "--tasks-on-exit=end", "--cgroups-root", root)
         made: list[Run] = asyncio.run(launch_all(master, runs, launches))
     return {
         part: [[value(one) for one in run.launches] for run in made]

@@ -36,10 +36,9 @@ class Tasks:
     async def start(self, resources: str, *commands: tuple[str, str | list[str]]) -> None:
         """Start these on the next offer, and wait until all of them run."""
         async with asyncio.timeout(WITHIN_S):
-            while not self._offers:
-                await self._event()
-            _, offer = self._offers.popitem()
             need = Resources.parse(resources)
+            while (offer := self._fitting(need)) is None:
+                await self._event()
             tasks = [command_task(n, n, offer, c, resources=need) for n, c in commands]
             self._client.launch_tasks(offer, tasks)
             await self._until(TASK_RUNNING.__eq__, {name for name, _ in commands})
@@ -61,6 +60,12 @@ class Tasks:
                 names.discard(name)
             elif name in names and is_terminal(status.state):
                 raise BenchFailed(f"{name} ended: {status.message}")
+
+    def _fitting(self, need: Resources) -> Offer | None:
+        for offer in self._offers.values():
+            if Resources.from_proto("offer", offer.resources).contains(need):
+                return self._offers.pop(offer.id.value)
+        return None
 
     async def _event(self) -> TaskStatus | None:
         """Wait for one; the status if it is an update."""

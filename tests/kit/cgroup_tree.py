@@ -18,7 +18,7 @@ from agent.isolation.cgroups.options import Options
 from mesos_py.resources import Resources
 
 NO_LIMIT = "9223372036854771712\n"
-EVERYWHERE = {"cgroup.procs": ""}
+EVERYWHERE = {"cgroup.procs": "", "tasks": "", "cgroup.threads": ""}
 V1 = {
     "cpu": {
         "cpu.shares": "1024\n",
@@ -225,8 +225,9 @@ class FakeTree:
     def enter(self, pid: int, *files: str) -> None:
         """A process writes 0 into these."""
         for file in files:
-            path = Path(file).with_name("cgroup.procs")
-            path.write_text(path.read_text() + f"{pid}\n")
+            for name in EVERYWHERE:
+                path = Path(file).with_name(name)
+                path.write_text(path.read_text() + f"{pid}\n")
 
     def move(self, pid: int, group: Group) -> None:
         hierarchy = self.root / Path(group.path).relative_to(self.root).parts[0]
@@ -239,7 +240,7 @@ class FakeTree:
             self._leave(pid, self.root)
 
     def _leave(self, pid: int, below: Path) -> None:
-        for file in below.rglob("cgroup.procs"):
+        for file in (file for name in EVERYWHERE for file in below.rglob(name)):
             pids = file.read_text().split()
             if str(pid) in pids:
                 file.write_text("".join(f"{each}\n" for each in pids if each != str(pid)))

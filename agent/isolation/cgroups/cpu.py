@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 from agent.isolation.cgroups.controller import Controller
+from agent.isolation.cgroups.files import Group
+from agent.isolation.cgroups.layout import Place
 from agent.isolation.cgroups.numbers import keyed, number
+from agent.isolation.cgroups.options import Options
 from mesos_py.resources import MILLI, Resources
 
 # As Mesos: what one core is worth, and the least there is.
@@ -23,19 +27,32 @@ MIN_QUOTA_US: Final = 1_000
 class Cpu(Controller):
     name = "cpu"
 
+    def __init__(self, place: Place, options: Options) -> None:
+        """All tasks together weigh as much as what the agent gives away, among agents; and
+        all agents as much as the machine, among what else runs there."""
+        super().__init__(place, options)
+        machine = MILLI * (os.cpu_count() or 1)
+        for group in place.chain[:-1]:
+            self._weigh(group, machine)
+        self._weigh(place.agent, max(options.cpus_milli, MILLI))
+
     def update(self, container_id: str, resources: Resources) -> None:
         group = self.group(container_id)
         milli = resources.scalars.get("cpus", 0)
         quota_us = max(PERIOD_US * milli // MILLI, MIN_QUOTA_US)
+        self._weigh(group, milli)
         if self.v1:
-            group.write("cpu.shares", shares(milli))
             if self.options.quota:
                 group.write("cpu.cfs_period_us", PERIOD_US)
                 group.write("cpu.cfs_quota_us", quota_us)
+        elif self.options.quota:
+            group.write("cpu.max", f"{quota_us} {PERIOD_US}")
+
+    def _weigh(self, group: Group, milli: int) -> None:
+        if self.v1:
+            group.write("cpu.shares", shares(milli))
         else:
             group.write("cpu.weight", weight(milli))
-            if self.options.quota:
-                group.write("cpu.max", f"{quota_us} {PERIOD_US}")
 
     def usage(self, container_id: str) -> dict[str, float]:
         group = self.group(container_id)

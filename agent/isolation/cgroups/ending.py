@@ -38,6 +38,13 @@ class Ending:
         """All processes in it and beneath it."""
         return [pid for each in group.tree() for pid in each.pids()]
 
+    def threads(self, group: Group) -> list[int]:
+        """All threads in it and beneath it, also of processes that are giving back their
+        memory: these are not listed as processes any more."""
+        name = "tasks" if self._v1 else "cgroup.threads"
+        texts = [each.read_or_none(name) or "" for each in group.tree()]
+        return [int(thread) for text in texts for thread in text.split()]
+
     def end(self, group: Group) -> int:
         """Kill all that is in it; returns when nothing is, with how many there were.
 

@@ -235,7 +235,7 @@ _SIGKILL_BIT: Final = 1 << (signal.SIGKILL - 1)
 
 
 def is_dying(pid: int) -> bool:
-    """Whether a process that is still there was sent KILL, or is on its way out.
+    """Whether a process (or thread) that is still there was sent KILL, or is on its way out.
 
     One that the kernel has killed for memory may take long to give that back.
     """

@@ -91,7 +91,8 @@ class CgroupIsolator(Isolator):
 
     def __init__(self, facts: AgentFacts, *, layout: places.Layout | None = None) -> None:
         super().__init__(facts)
-        options = Options.of(facts.flags, facts.work_dir)
+        cpus_milli = facts.resources.scalars.get("cpus", 0)
+        options = Options.of(facts.flags, facts.work_dir, cpus_milli)
         parse_limits(options.io_max, FLAG)
         self.layout = layout or places.find(
             options,
@@ -237,10 +238,10 @@ class CgroupIsolator(Isolator):
                 held.vain = 1 if woken else held.vain + 1
                 return COUNT_AGAIN_S[held.vain - 1] if held.vain <= len(COUNT_AGAIN_S) else None
             held.vain = 0
-            pids = self.ending.pids(self.layout.kill.agent.child(container_id))
+            threads = self.ending.threads(self.layout.kill.agent.child(container_id))
             news, held.seen = kills > held.seen, kills
-            before, held.dying = held.dying, any(self._is_dying(pid) for pid in pids)
-            if news or before or held.dying or held.pid not in pids:
+            before, held.dying = held.dying, any(self._is_dying(each) for each in threads)
+            if news or before or held.dying or held.pid not in threads:
                 # If the first process is or will be among the victims, `end` will tell.
                 return SETTLE_S
             more, held.told = kills - held.told, kills

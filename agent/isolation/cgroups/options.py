@@ -27,9 +27,11 @@ class Options:
     io_max: str = ""
     # Where sandboxes are: "*" in io limits is its disk.
     work_dir: str = "/"
+    # What the agent may give away.
+    cpus_milli: int = 0
 
     @classmethod
-    def of(cls, flags: Mapping[str, object], work_dir: str) -> Options:
+    def of(cls, flags: Mapping[str, object], work_dir: str, cpus_milli: int = 0) -> Options:
         """From the agent's flags by their fields' names; what is missing has its default."""
         wanted = {
             field: flags[flag]
@@ -42,7 +44,7 @@ class Options:
             )
             if flag in flags
         }
-        made = cls(**wanted, work_dir=work_dir)  # type: ignore[arg-type]
+        made = cls(**wanted, work_dir=work_dir, cpus_milli=cpus_milli)  # type: ignore[arg-type]
         for part in made.parts:
             check_name("cgroups-root", part, made.root)
         return made

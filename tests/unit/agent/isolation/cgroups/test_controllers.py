@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,14 @@ def read(controller, container_id: str, name: str) -> str:
 )
 def test_shares_follow_the_cpus_within_what_the_kernel_takes(milli, on_v1, on_v2):
     assert (shares(milli), weight(milli)) == (on_v1, on_v2)
+
+
+@pytest.mark.parametrize(("version", "name"), [(1, "cpu.shares"), (2, "cpu.weight")])
+def test_an_agents_tasks_weigh_together_what_it_gives_away(tree, version, name):
+    cpu = made(tree, Cpu, version, cpus_milli=2500)
+    per_core = {1: 1024, 2: 100}[version]
+    assert cpu.place.agent.read(name).strip() == str(per_core * 5 // 2)
+    assert cpu.place.chain[0].read(name).strip() == str(per_core * (os.cpu_count() or 1))
 
 
 def test_without_the_flag_there_is_no_hard_limit(tree):
