@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import command
 from tests.kit.agent_master import AgentProcess, FakeMaster, eventually, running_agent
-from tests.kit.networks import ADDRESS, Machine, beside, device_names, greet, machine
+from tests.kit.networks import ADDRESS, Machine, beside, device_names, greet
 
 pytestmark = pytest.mark.needs("root")
 
@@ -33,16 +32,6 @@ while True:
     connection.sendall(sys.argv[2].encode())
     connection.close()
 """
-
-
-@pytest.fixture
-def here(lacking) -> Iterator[Machine]:
-    with ExitStack() as stack:
-        try:
-            made = stack.enter_context(machine())
-        except PermissionError:
-            lacking("network namespaces")
-        yield made
 
 
 @pytest.fixture
