@@ -190,6 +190,9 @@ class Shell:
 
     # ---- What is heard of containers (ContainerEvents) ----------------------------
 
+    def container_addressed(self, container_id: str, addresses: tuple[str, ...]) -> None:
+        self._guarded("addresses", self.core.on_container_addressed, container_id, addresses)
+
     def container_started(self, container_id: str, pid: int, start_ticks: int = 0) -> None:
         now = self._now()
         self._guarded("start", self.core.on_container_started, container_id, pid, now, start_ticks)

@@ -59,6 +59,10 @@ class Isolating:
             rlimits=tuple(limit for part in parts for limit in part.rlimits),
         )
 
+    def addresses(self, container_id: str) -> tuple[str, ...]:
+        """Those of the container's own network.  Not in a thread."""
+        return tuple(found for each in self._isolators for found in each.addresses(container_id))
+
     def isolate(
         self,
         container_id: str,

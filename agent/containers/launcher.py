@@ -55,6 +55,10 @@ RESTARTS_WINDOW_S = 60.0
 class ContainerEvents(Protocol):
     """Who is told of containers.  Called on the event loop."""
 
+    def container_addressed(self, container_id: str, addresses: tuple[str, ...]) -> None:
+        """It has a network of its own.  Before `container_started`, or after a restart."""
+        ...
+
     def container_started(self, container_id: str, pid: int, start_ticks: int) -> None: ...
 
     def container_failed(self, container_id: str, message: str) -> None: ...
@@ -171,6 +175,7 @@ class Launcher:
             if saved.pid is None:
                 self._started(container_id, outcome.pid)
             else:
+                self._tell_addresses(container_id)
                 self.isolating.resume(container_id, self._exceeded(container_id))
 
     def _disown(self, ours: set[str], known: settling.Knowledge) -> None:
@@ -376,6 +381,7 @@ class Launcher:
         container.phase, container.pid, container.request = _Phase.RUNNING, pid, None
         container.start_ticks = start_ticks(pid)
         if self.isolating.active:
+            self._tell_addresses(container_id)
             exceeded = self._exceeded(container_id)
 
             def failed(error: Exception) -> None:
@@ -385,6 +391,11 @@ class Launcher:
 
             self.isolating.isolate(container_id, pid, exceeded, failed)
         self._events.container_started(container_id, pid, container.start_ticks)
+
+    def _tell_addresses(self, container_id: str) -> None:
+        addresses = self.isolating.addresses(container_id)
+        if addresses:
+            self._events.container_addressed(container_id, addresses)
 
     def _exceeded(self, container_id: str) -> Callable[[Limitation], None]:
         """What isolators call, from their threads."""

@@ -208,6 +208,10 @@ class AgentCore:
 
     # ---- Containers ---------------------------------------------------------------
 
+    def on_container_addressed(self, container_id: str, addresses: tuple[str, ...]) -> None:
+        """It has a network of its own, with these IP addresses."""
+        containers.addressed(self.state, container_id, addresses)
+
     def on_container_started(
         self, container_id: str, pid: int, now: Now, start_ticks: int = 0
     ) -> None:

@@ -10,6 +10,16 @@ from mesos_py.clock import Now
 from mesos_py.v1 import types_pb2 as pb
 
 
+def addressed(s: AgentState, container_id: str, addresses: tuple[str, ...]) -> None:
+    executor = s.containers.get(container_id)
+    if executor is None:
+        s.drop("unknown container has addresses", container=container_id)
+        return
+    executor.addresses = addresses
+    for task in executor.tasks.values():
+        task.form = None
+
+
 def started(s: AgentState, container_id: str, pid: int, start_ticks: int, now: Now) -> None:
     executor = s.containers.get(container_id)
     if executor is None:

@@ -116,10 +116,7 @@ def _take(s: AgentState, task: Task, status: pb.TaskStatus, now: Now) -> None:
     status.executor_id.value = executor.key[1]
     if not status.HasField("timestamp"):
         status.timestamp = now.wall_s
-    container = status.container_status
-    container.container_id.value = executor.container_id
-    if executor.pid is not None:
-        container.executor_pid = executor.pid
+    executor.fill(status.container_status)
     task.delivered = True
     if is_terminal(status.state):
         executor.resources = executor.resources - task.resources

@@ -119,6 +119,8 @@ class Executor:
     pid: int | None = None
     # When it began: another process with its number began at another tick.
     start_ticks: int = 0
+    # Of its own network, if it has one.
+    addresses: tuple[str, ...] = ()
     # Custom executors: whether its stream is there now, and ever was.
     connected: bool = False
     subscribed: bool = False
@@ -132,6 +134,18 @@ class Executor:
     abandoned: bool = False
     # What an isolator said of a part that was ended for a limit, while the rest went on.
     hurt: str = ""
+
+    def fill(self, status: pb.ContainerStatus) -> None:
+        """What a task's status says of its container."""
+        status.container_id.value = self.container_id
+        if self.pid is not None:
+            status.executor_pid = self.pid
+        if self.addresses:
+            del status.network_infos[:]
+            network = status.network_infos.add()
+            for address in self.addresses:
+                kind = pb.NetworkInfo.IPv6 if ":" in address else pb.NetworkInfo.IPv4
+                network.ip_addresses.add(protocol=kind, ip_address=address)
 
     @property
     def custom(self) -> bool:

@@ -193,7 +193,7 @@ class AgentState:
         if task.form is None:
             form = task.form = pb.TaskStatus(task_id=task.info.task_id, agent_id=self.info.id)
             form.executor_id.value = task.executor.key[1]
-            form.container_status.container_id.value = task.executor.container_id
+            task.executor.fill(form.container_status)
         return task.form
 
     def report_cause(self, task: Task, cause: Cause, now: Now, exit: Exit | None = None) -> None:

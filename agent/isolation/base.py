@@ -174,6 +174,13 @@ class Isolator:
         """
         return {}
 
+    def addresses(self, container_id: str) -> tuple[str, ...]:
+        """The IP addresses of its own network, for its tasks' statuses; () without one.
+
+        Called on the event loop, after `prepare` or `recover`: it must not block.
+        """
+        return ()
+
     def watch(self, container_id: str, exceeded: Callable[[Limitation], None]) -> None:
         """Watch its limits: `exceeded` may be called, from any thread.
 

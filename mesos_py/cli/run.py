@@ -20,7 +20,7 @@ from mesos_py.errors import InvalidValue
 if TYPE_CHECKING:
     from mesos_py.cli.running.job import Job, Spec
     from mesos_py.cli.running.runner import Settings
-    from mesos_py.v1.types_pb2 import CommandInfo
+    from mesos_py.v1.types_pb2 import CommandInfo, ContainerInfo
 
 _NOT_IN_IDS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -68,6 +68,18 @@ MAX_INSTANCES: Final = 10_000
     metavar="'URI [WORD ...]'",
     help="Have the agent fetch it into the sandbox first, unpacked if it is an archive.  "
     "Words after it: executable, cache, keep (do not unpack), as=NAME.  Repeatable.",
+)
+@click.option(
+    "--own-network",
+    is_flag=True,
+    help="In a network of its own, reached at the agent's address by its ports (see --ports).",
+)
+@click.option(
+    "--rlimit",
+    "rlimits",
+    multiple=True,
+    metavar="NAME=SOFT[:HARD]",
+    help="A limit of its processes, as nofile=4096 or core=unlimited.  Repeatable.",
 )
 @click.option("--name", help="What to call it.  [default: the command's first word]")
 @click.option("--role", default="*", show_default=True, help="The role to run it under.")
@@ -160,6 +172,7 @@ def spec_of(options: dict[str, Any]) -> Spec:
         raise InvalidValue("--cpus", 0, "it needs something of a machine: cpus, mem or others")
     return Spec(
         name=name,
+        container=plain_of(options),
         ids=f"{_NOT_IN_IDS.sub('_', name)}-{secrets.token_hex(3)}",
         command=command_of(words, shell=shell, env=options["env"], uris=options["uris"]),
         each=each,
@@ -167,6 +180,20 @@ def spec_of(options: dict[str, Any]) -> Spec:
         ports=options["ports"],
         retries=options["retry"],
     )
+
+
+def plain_of(options: dict[str, Any]) -> ContainerInfo | None:
+    """The limits and the network that the options ask for.  Raises InvalidValue."""
+    from mesos_py.plain_containers import parse_rlimit, plain_container
+
+    if not options["rlimits"] and not options["own_network"]:
+        return None
+    try:
+        limits = dict(parse_rlimit(text) for text in options["rlimits"])
+        network = "mesos-py" if options["own_network"] else None
+        return plain_container(network=network, rlimits=limits)
+    except InvalidValue as error:
+        raise InvalidValue("--rlimit", error.value, error.reason) from None
 
 
 def settings_of(master: str, job: Job, options: dict[str, Any]) -> Settings:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import command
 from tests.kit.agent_master import AgentProcess, FakeMaster, eventually, running_agent
-from tests.kit.networks import ADDRESS, Machine, beside, device_names, greet, machine
+from tests.kit.networks import ADDRESS, Machine, beside, device_names, greet
 
 pytestmark = pytest.mark.needs("root")
 
@@ -33,16 +32,6 @@ while True:
     connection.sendall(sys.argv[2].encode())
     connection.close()
 """
-
-
-@pytest.fixture
-def here(lacking) -> Iterator[Machine]:
-    with ExitStack() as stack:
-        try:
-            made = stack.enter_context(machine())
-        except PermissionError:
-            lacking("network namespaces")
-        yield made
 
 
 @pytest.fixture
@@ -78,6 +67,9 @@ async def ready(agent: AgentProcess, task_id: str) -> str:
 async def test_a_task_is_reached_at_its_port_and_leaves_nothing(here, master, agent, tmp_path):
     master.run(server("web", tmp_path, 31000))
     assert await ready(agent, "web") == "10.213.0.2"
+    running = await master.status("web", pb.TASK_RUNNING)
+    (network,) = running.container_status.network_infos
+    assert [each.ip_address for each in network.ip_addresses] == ["10.213.0.2"]
     assert here.outside(lambda: greet(ADDRESS, 31000)) == "web"
     master.kill("web")
     await master.status("web", pb.TASK_KILLED)
@@ -150,6 +142,47 @@ def mapped_ports() -> list[Entry]:
 
 def container_id(agent: AgentProcess) -> str:
     return os.path.basename(agent.sandbox("web"))  # noqa: PTH119
+
+
+async def test_a_task_goes_on_in_its_network_while_its_agent_is_away_and_is_taken_up(
+    here, master, tmp_path
+):
+    flags = (*FLAGS, "--tasks-on-exit", "keep")
+    first = AgentProcess(master.address, tmp_path / "agent", *flags)
+    await master.registered()
+    master.run(server("web", tmp_path, 31000, labels=pb.Labels(labels=[RATE])))
+    assert await ready(first, "web") == "10.213.0.2"
+    first.process.send_signal(signal.SIGKILL)
+    await first.ended()
+    assert here.outside(lambda: greet(ADDRESS, 31000)) == "web"
+    async with running_agent(master, tmp_path / "agent", *flags) as second:
+        # A new one gets another address, and its own port.
+        master.run(server("more", tmp_path, 31001))
+        assert await ready(second, "more") == "10.213.0.3"
+        assert here.outside(lambda: greet(ADDRESS, 31000)) == "web"
+        assert here.outside(lambda: greet(ADDRESS, 31001)) == "more"
+        master.kill("web")
+        killed = await master.status("web", pb.TASK_KILLED)
+        (network,) = killed.container_status.network_infos
+        assert network.ip_addresses[0].ip_address == "10.213.0.2"
+        await eventually(lambda: {each.host_port for each in mapped_ports()} == {31001})
+        second.process.send_signal(signal.SIGINT)
+        await second.ended()
+    assert device_names() == PLAIN
+
+
+async def test_a_clean_up_removes_all_that_is_left_of_the_agent(here, master, tmp_path):
+    flags = (*FLAGS, "--tasks-on-exit", "keep")
+    agent = AgentProcess(master.address, tmp_path / "agent", *flags)
+    await master.registered()
+    master.run(server("web", tmp_path, 31000, labels=pb.Labels(labels=[RATE])))
+    await ready(agent, "web")
+    agent.process.send_signal(signal.SIGKILL)
+    await agent.ended()
+    cleaning = AgentProcess(master.address, tmp_path / "agent", *FLAGS, "--recover", "cleanup")
+    assert await cleaning.ended() == 0
+    assert device_names() == PLAIN
+    assert mapped_ports() == []
 
 
 async def test_without_forwarding_the_agent_does_not_start_and_says_what_to_do(

@@ -152,6 +152,10 @@ class NetworkIsolator(Isolator):
             for what in ("bytes", "packets", "dropped")
         }
 
+    def addresses(self, container_id: str) -> tuple[str, ...]:
+        member = self._members.get(container_id)
+        return () if member is None or member.address is None else (str(member.address),)
+
     def cleanup(self, container_id: str) -> None:
         member = self._members.get(container_id)
         if member is None:

@@ -24,7 +24,14 @@ from mesos_py.states import (
     TERMINAL,
     short_name,
 )
-from mesos_py.v1.types_pb2 import CommandInfo, Environment, Offer, TaskInfo, TaskStatus
+from mesos_py.v1.types_pb2 import (
+    CommandInfo,
+    ContainerInfo,
+    Environment,
+    Offer,
+    TaskInfo,
+    TaskStatus,
+)
 
 _SIGTERM: Final = 15
 
@@ -53,6 +60,7 @@ class Spec:
     instances: int = 1
     ports: int = 0
     retries: int = 0
+    container: ContainerInfo | None = None
 
 
 class Stage(Enum):
@@ -183,6 +191,8 @@ class Job:
             resources=resources.to_proto(),
             command=self._command(instance, ports),
         )
+        if self.spec.container is not None:
+            task.container.CopyFrom(self.spec.container)
         task.task_id.value = instance.task_id
         task.agent_id.value = instance.agent_id
         return task

@@ -470,3 +470,29 @@ def test_a_part_lost_by_an_unknown_container_is_dropped():
     )
     world.collect()
     assert world.drops() == ["limit of an unknown container"]
+
+
+def test_a_containers_own_addresses_are_in_its_tasks_statuses():
+    world = AgentWorld()
+    world.run(command("t"))
+    world.acknowledge("t")
+    world.core.on_container_addressed(world.container("t"), ("10.213.0.2", "fd00::2"))
+    world.started("t", pid=7)
+    status = world.updates("t")[-1].status
+    assert status.state == pb.TASK_RUNNING
+    assert (status.container_status.executor_pid, status.container_status.container_id.value) == (
+        7,
+        world.container("t"),
+    )
+    (network,) = status.container_status.network_infos
+    assert [(each.protocol, each.ip_address) for each in network.ip_addresses] == [
+        (pb.NetworkInfo.IPv4, "10.213.0.2"),
+        (pb.NetworkInfo.IPv6, "fd00::2"),
+    ]
+
+
+def test_addresses_of_a_container_that_nobody_knows_are_dropped():
+    world = AgentWorld()
+    world.core.on_container_addressed("nobody", ("10.213.0.2",))
+    world.collect()
+    assert world.drops() == ["unknown container has addresses"]

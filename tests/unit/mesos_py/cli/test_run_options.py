@@ -183,3 +183,21 @@ def test_a_last_line_without_an_end_gets_one():
 def test_a_line_without_end_does_not_fill_the_memory():
     lines = Prefixed(b"a | ")
     assert lines.lines(b"x" * (MAX_LINE + 1)) == b"a | " + b"x" * (MAX_LINE + 1) + b"\n"
+
+
+def test_without_limits_and_network_there_is_no_container():
+    assert spec("true").container is None
+
+
+def test_limits_and_a_network_make_a_container():
+    container = spec("--rlimit", "nofile=1:2", "--rlimit", "core=unlimited", "true").container
+    assert [(each.soft, each.hard) for each in container.rlimit_info.rlimits] == [(1, 2), (0, 0)]
+    assert not container.network_infos
+    assert spec("--own-network", "true").container.network_infos[0].name == "mesos-py"
+
+
+@pytest.mark.parametrize("text", ["nofile", "files=1", "nofile=2:1", "nofile=x"])
+def test_a_wrong_limit_is_refused_by_its_option(text):
+    with pytest.raises(InvalidValue) as caught:
+        spec("--rlimit", text, "true")
+    assert caught.value.field == "--rlimit"
