@@ -41,6 +41,7 @@ async def clean_up(work_dir: Path, isolators: tuple[str, ...], flags: Mapping[st
         become_subreaper()
         ended = await _end_warden(work_dir)
         agent_id, left = _read(work_dir)
+        left |= adrift.of_work_dir(str(work_dir))
         ended += await _end_adrift(left)
         if agent_id:
             facts = isolation.AgentFacts(agent_id, str(work_dir), Resources(), flags)
@@ -71,7 +72,7 @@ async def _end_warden(work_dir: Path) -> int:
     return sum(1 for message in attached.messages if message[0] == "have")
 
 
-def _read(work_dir: Path) -> tuple[str, list[tuple[str, adrift.Found]]]:
+def _read(work_dir: Path) -> tuple[str, dict[str, adrift.Found]]:
     """The agent's id, and those of its containers that still run; as far as it is readable."""
     try:
         checkpoint = Checkpoint(work_dir)
@@ -85,12 +86,12 @@ def _read(work_dir: Path) -> tuple[str, list[tuple[str, adrift.Found]]]:
         core.restore(records, SystemClock().now())
     except InvalidValue as error:
         log.warning("checkpoint cannot be read", error=error)
-        return "", []
-    left: list[tuple[str, adrift.Found]] = []
+        return "", {}
+    left: dict[str, adrift.Found] = {}
     for each in core.saved_containers():
         found = adrift.find(each.container_id, each.pid, each.start_ticks)
         if found is not None:
-            left.append((each.container_id, found))
+            left[each.container_id] = found
     return own.info.id.value if own is not None else "", left
 
 
@@ -104,9 +105,9 @@ class _NoIds:
         return b""
 
 
-async def _end_adrift(left: list[tuple[str, adrift.Found]]) -> int:
+async def _end_adrift(left: dict[str, adrift.Found]) -> int:
     empty = asyncio.Event()
-    remaining = {container_id for container_id, _ in left}
+    remaining = set(left)
 
     def ended(container_id: str) -> None:
         remaining.discard(container_id)
@@ -114,7 +115,7 @@ async def _end_adrift(left: list[tuple[str, adrift.Found]]) -> int:
             empty.set()
 
     watched = adrift.Adrift(ended)
-    for container_id, found in left:
+    for container_id, found in left.items():
         watched.add(container_id, found)
         watched.signal(container_id, SIGKILL)
     if remaining:

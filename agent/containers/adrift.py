@@ -13,6 +13,7 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple
 
 from agent.containers.processes import marked_container, start_ticks
@@ -47,6 +48,19 @@ def find(container_id: str, pid: int | None, ticks: int) -> Found | None:
         session = None if there else pid
     members = _members(container_id, session)
     return Found(members[0], session) if members else None
+
+
+def of_work_dir(work_dir: str) -> dict[str, Found]:
+    """All containers of the agent of this work directory, by what their processes began
+    with: for when nothing else tells which there are."""
+    found: dict[str, Found] = {}
+    mine = b"MESOS_DIRECTORY=" + os.fsencode(work_dir) + b"/agents/"
+    for pid in _pids():
+        with contextlib.suppress(OSError):
+            environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+            if any(each.startswith(mine) for each in environment):
+                found.setdefault(marked_container(pid), Found(pid, os.getsid(pid)))
+    return {name: each for name, each in found.items() if name}
 
 
 class Adrift:
@@ -115,14 +129,17 @@ class Adrift:
 def _members(container_id: str, session: int | None) -> list[int]:
     """Living processes of the container, by its session (None: unknown) and its mark."""
     found: list[int] = []
-    with os.scandir("/proc") as entries:
-        pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
-    for pid in pids:
+    for pid in _pids():
         with contextlib.suppress(ProcessLookupError):
             ours = session is not None and os.getsid(pid) == session
             if (ours or _is_marked(pid, container_id)) and start_ticks(pid):
                 found.append(pid)
     return found
+
+
+def _pids() -> list[int]:
+    with os.scandir("/proc") as entries:
+        return [int(entry.name) for entry in entries if entry.name.isdigit()]
 
 
 def _is_marked(pid: int, container_id: str) -> bool:

@@ -291,7 +291,7 @@ async def test_an_executor_comes_back_with_its_tasks(master, host):
     assert processes_of("ex") == [pid]
     master.kill("a")
     await master.status("a", pb.TASK_KILLED)
-    assert master.states("a") == ["STARTING", "RUNNING", "KILLED"][1:]
+    assert told(master, "a") == ["RUNNING", "KILLED"]
 
 
 async def test_one_damaged_record_settles_that_task_alone(master, host, tmp_path):

@@ -66,7 +66,7 @@ async def test_a_task_runs_and_reports_its_end_with_its_output_in_the_sandbox(ma
     assert {line.partition("=")[0] for line in lines[1:]} == {
         *("PATH", "PWD", "MESOS_FRAMEWORK_ID", "MESOS_EXECUTOR_ID", "MESOS_TASK_ID"),
         *("MESOS_AGENT_ID", "MESOS_SLAVE_ID", "MESOS_DIRECTORY", "MESOS_SANDBOX"),
-        *("MESOS_ALLOCATION_ROLE", "MESOS_CONTAINER_ID"),
+        *("MESOS_ALLOCATION_ROLE", "MESOS_CONTAINER_ID", "MESOS_PY_FILES_URL"),
     }
 
 
