@@ -144,6 +144,32 @@ def test_what_only_looks_like_this_agents_is_left_alone(here):
     assert device_names() == {*PLAIN, *strangers}
 
 
+def test_ports_that_were_flushed_while_the_agent_was_away_are_mapped_again(here):
+    with (
+        running(isolator(), container("c1", 31000, 31001), cleanup=False) as [inside],
+        inside.greeter("there", 31001),
+    ):
+        Nat(names.table(AGENT)).drop()
+        again = isolator()
+        again.recover([recovered("c1", 31001)])
+        assert here.outside(lambda: greet(ADDRESS, 31001)) == "there"
+        assert {each.host_port for each in Nat(names.table(AGENT)).ports()} == {31001}
+    again.cleanup("c1")
+    again.close()
+    assert device_names() == PLAIN
+
+
+def test_a_container_whose_wishes_are_not_understood_any_more_runs_on(here):
+    with running(isolator(), container("c1", 31000), cleanup=False) as [inside]:
+        again = isolator()
+        again.recover([recovered("c1", 31000, asked=info("of-an-older-version"))])
+        with inside.greeter("there", 31000):
+            assert here.outside(lambda: greet(ADDRESS, 31000)) == "there"
+    again.cleanup("c1")
+    again.close()
+    assert device_names() == PLAIN
+
+
 def test_a_container_of_an_earlier_run_is_cleaned_up_by_its_id_alone(here):
     asked = info(labels=labels(egress="5mbit"))
     with running(isolator(), container("c1", asked=asked), cleanup=False):

@@ -130,9 +130,7 @@ class NetworkIsolator(Isolator):
         member = self._members.get(container_id)
         if member is None or member.address is None:
             return
-        wanted = _within(member.asked, resources.ranges.get("ports", ()))
-        mappings = asked.mappings_of(wanted, resources)
-        self._map(member, rules.entries(mappings, member.address))
+        self._map(member, _still_mapped(member.asked, resources, member.address))
         self._limit(container_id, member, asked.rates_of(member.asked, resources))
 
     def usage(self, container_id: str) -> Usage:
@@ -209,25 +207,26 @@ class NetworkIsolator(Isolator):
                 "end what runs before the range is changed",
             )
         pool.hold(address, container.container_id)
-        wanted = asked.parse(container.info)
-        rates = asked.rates_of(wanted, container.resources)
-        self._members[container.container_id] = _Member(wanted, address, rates=rates, shaped=True)
+        wanted = _asked_before(container)
+        entries = _still_mapped(wanted, container.resources, address)
+        self._shared.holders.update((each.key, each) for each in entries)
+        self._members[container.container_id] = _Member(
+            wanted,
+            address,
+            entries=tuple(entries),
+            rates=asked.rates_of(wanted, container.resources),
+            shaped=True,
+        )
 
     def _take_up_the_rest(self, running: Iterable[Recovered]) -> None:
-        """Namespaces without devices, the ports, and what all have in common."""
-        shared = self._shared
+        """Namespaces without devices, and what all containers have in common."""
         for each in running:
             if each.container_id not in self._members:
-                wanted = asked.parse(each.info)
+                wanted = _asked_before(each)
                 if wanted.kind is Kind.BRIDGED:
                     log.warning("container has lost its network", container=each.container_id)
                 elif wanted.kind is Kind.NONE:
                     self._members[each.container_id] = _Member(wanted)
-        by_address = {m.address: m for m in self._members.values() if m.address is not None}
-        kept = [entry for entry in shared.nat.ports() if entry.address in by_address]
-        for entry in kept:
-            by_address[entry.address].entries += (entry,)
-            shared.holders[entry.key] = entry
         self._make_ready()
 
     # ---- Making and removing -----------------------------------------------------------
@@ -353,12 +352,28 @@ class NetworkIsolator(Isolator):
                     ) from None
 
 
-def _within(wanted: Asked, given: ranges.Ranges) -> Asked:
-    """What is asked without mappings of ports that are not there any more."""
-    if wanted.mappings is None:
-        return wanted
-    kept = (m for m in wanted.mappings if ranges.contains(given, ((m.host_port, m.host_port),)))
-    return dataclasses.replace(wanted, mappings=tuple(kept))
+def _still_mapped(wanted: Asked, resources: Resources, address: IPv4Address) -> list[Entry]:
+    """What is asked, without mappings of ports that the container has no more."""
+    if wanted.mappings is not None:
+        given = resources.ranges.get("ports", ())
+        kept = (m for m in wanted.mappings if ranges.contains(given, ((m.host_port, m.host_port),)))
+        wanted = dataclasses.replace(wanted, mappings=tuple(kept))
+    return rules.entries(asked.mappings_of(wanted, resources), address)
+
+
+def _asked_before(container: Recovered) -> Asked:
+    """What a container asked for that runs already: nothing of it can be refused now."""
+    try:
+        wanted = asked.parse(container.info)
+        asked.rates_of(wanted, container.resources)
+    except InvalidValue as error:
+        log.warning(
+            "container asks for what is not known any more",
+            container=container.container_id,
+            error=error,
+        )
+        return Asked(Kind.BRIDGED)
+    return wanted
 
 
 def _let_go(member: _Member) -> None:
