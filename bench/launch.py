@@ -17,7 +17,7 @@ from mesos_py.scheduler.aio import SchedulerClient
 from mesos_py.states import TASK_FINISHED, TASK_RUNNING, TASK_STARTING
 from mesos_py.tasks import command_task
 from mesos_py.v1.scheduler_pb2 import Event
-from mesos_py.v1.types_pb2 import FrameworkInfo, Offer, TaskStatus
+from mesos_py.v1.types_pb2 import ContainerInfo, FrameworkInfo, Offer, TaskStatus
 
 ARGV: Final = ["/bin/true"]
 # A task takes all of the agent, so that no other offer comes while it runs.
@@ -52,14 +52,16 @@ def run(quick: bool) -> Result:
     return result(found, launches)
 
 
-async def measure(master: str, runs: int, launches: int) -> list[Run]:
+async def measure(
+    master: str, runs: int, launches: int, container: ContainerInfo | None = None
+) -> list[Run]:
     framework = FrameworkInfo(name="bench-launch")
     found = []
     async with (
         SchedulerClient(framework, master, connect_timeout_s=10) as client,
         asyncio.timeout(WITHIN_S),
     ):
-        launcher = Launcher(client)
+        launcher = Launcher(client, container)
         for number in range(-1, runs):
             one = Run()
             for task in range(10 if number < 0 else launches):
@@ -82,8 +84,9 @@ def start_directly() -> float:
 class Launcher:
     """A scheduler with one task at a time."""
 
-    def __init__(self, client: SchedulerClient) -> None:
+    def __init__(self, client: SchedulerClient, container: ContainerInfo | None = None) -> None:
         self._client = client
+        self._container = container
         self._events = aiter(client)
         # An offer of what the task had may come before the update of its end.
         self._offers: dict[str, Offer] = {}
@@ -94,6 +97,8 @@ class Launcher:
             await self._event()
         _, offer = self._offers.popitem()
         task = command_task("bench", task_id, offer, ARGV, resources=NEED)
+        if self._container is not None:
+            task.container.CopyFrom(self._container)
         one = Launch()
         # The agent stamps its updates with the wall clock, which is ours too.
         began, began_wall = time.perf_counter(), time.time()

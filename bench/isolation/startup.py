@@ -13,13 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from bench.isolation import networked
 from bench.launch import AGENT, ARGV, Launch, Run
 from bench.launch import measure as launch_all
 from bench.processes import BenchFailed, processes
 from bench.report import Row
 from bench.stats import Spread, percentile
+from mesos_py.v1.types_pb2 import ContainerInfo
 
 OURS: Final = {"process": "posix", "cgroup": "cgroups"}
+NETWORK: Final = "cgroup and network"
 
 
 @dataclass
@@ -33,8 +36,13 @@ class Starts:
 def measure(root: str, runs: int, launches: int) -> Starts:
     found = Starts()
     for name, isolation in OURS.items():
-        for part, values in _ours(root, isolation, runs, launches).items():
+        for part, values in start_ours(root, isolation, runs, launches).items():
             found.by[f"{name}: {part}"] = values
+    if (lacking := networked.lacks()) is not None:
+        found.notes.append(f"containers with a network of their own: {lacking}")
+    else:
+        for part, values in networked.measure(root, runs, launches).items():
+            found.by[f"{NETWORK}: {part}"] = values
     _floor(found, "fork, exec, wait", _fork_and_exec, runs, launches)
     with processes() as running:
         bundle = running.directory / "bundle"
@@ -59,12 +67,14 @@ def rows(found: Starts) -> list[Row]:
     return made
 
 
-def _ours(root: str, isolation: str, runs: int, launches: int) -> dict[str, list[list[float]]]:
+def start_ours(
+    root: str, isolation: str, runs: int, launches: int, container: ContainerInfo | None = None
+) -> networked.Parts:
     with processes() as running:
         _, master = running.daemon("master")
         flags = ["--master", master, "--resources", AGENT, "--isolation", isolation]
         running.daemon("agent", *flags, "--tasks-on-exit=end", "--cgroups-root", root)
-        made: list[Run] = asyncio.run(launch_all(master, runs, launches))
+        made: list[Run] = asyncio.run(launch_all(master, runs, launches, container))
     return {
         part: [[value(one) for one in run.launches] for run in made]
         for part, value in _PARTS.items()
@@ -75,7 +85,7 @@ _PARTS: Final[dict[str, Callable[[Launch], float]]] = {
     "agent to process": lambda one: one.running_at_agent - one.starting_at_agent,
     "accept to RUNNING": lambda one: one.running,
 }
-_OURS_ROWS: Final = {f"{name}: {part}" for name in OURS for part in _PARTS}
+_OURS_ROWS: Final = {f"{name}: {part}" for name in (*OURS, NETWORK) for part in _PARTS}
 
 
 def _floor(found: Starts, name: str, start: Callable[[], None], runs: int, launches: int) -> None:

@@ -16,6 +16,7 @@ from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import command
 from tests.kit.agent_master import AgentProcess, FakeMaster, eventually, running_agent
+from tests.kit.cluster import Cluster
 from tests.kit.networks import ADDRESS, Machine, beside, device_names, greet
 
 pytestmark = pytest.mark.needs("root")
@@ -192,3 +193,12 @@ async def test_without_forwarding_the_agent_does_not_start_and_says_what_to_do(
     agent = AgentProcess(master.address, tmp_path / "agent", *FLAGS)
     assert await agent.ended() != 0
     assert "sysctl -w net.ipv4.ip_forward=1" in agent.log.read_text()
+
+
+def test_run_asks_for_a_network_and_limits_on_the_command_line(here, tmp_path):
+    with Cluster(tmp_path) as cluster:
+        cluster.start_agent("a", isolation="network,rlimits")
+        options = ["--own-network", "--ports", "1", "--rlimit", "nofile=77"]
+        done = cluster.cli("run", *options, "echo $MESOS_CONTAINER_IP $PORT0; ulimit -n")
+        assert done.out == b"10.213.0.2 21000\n77\n", done
+    assert device_names() == PLAIN

@@ -164,6 +164,7 @@ def test_the_machine_itself_and_other_containers_reach_a_container_by_its_port(h
         assert greet(ADDRESS, 31000) == "first"
         assert greet(first.address, 31000) == "first"
         assert second.do(lambda: greet(ADDRESS, 31000)) == "first"
+        assert second.do(lambda: greet(first.address, 31000)) == "first"
         # Also a container itself, around the corner.
         assert first.do(lambda: greet(ADDRESS, 31000)) == "first"
     network.close()
