@@ -4,10 +4,13 @@ import contextlib
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from agent.isolation.disk.walk import KEPT_OPEN, Stopped, used_beneath
 
@@ -223,3 +226,31 @@ def test_a_directory_without_rights_is_said_to_be_skipped(box, monkeypatch):
         found = used_beneath(fd)
     assert found.skipped == 1
     assert found.bytes < 64 * KB
+
+
+KINDS = st.sampled_from(["file", "sparse", "directory", "symlink", "hard link", "pipe"])
+STEPS = st.lists(st.tuples(KINDS, st.integers(0, 9), st.integers(0, 40)), max_size=25)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_any_tree_is_counted_as_du_counts_it(box, steps):
+    top = Path(tempfile.mkdtemp(dir=box))
+    places, files = [top], [fill(top / "first", 1)]
+    for number, (kind, where, size_kb) in enumerate(steps):
+        path = places[where % len(places)] / f"n{number}"
+        if kind == "file":
+            files.append(fill(path, size_kb))
+        elif kind == "sparse":
+            with path.open("wb") as file:
+                file.truncate(size_kb << 20)
+        elif kind == "directory":
+            path.mkdir()
+            places.append(path)
+        elif kind == "symlink":
+            path.symlink_to([*places, *files][where % (len(places) + len(files))])
+        elif kind == "hard link":
+            os.link(files[where % len(files)], path)
+        else:
+            os.mkfifo(path)
+    assert used(top) == du(top)
