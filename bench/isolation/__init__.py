@@ -36,7 +36,7 @@ def run(quick: bool) -> Result:
         aim="with the hog under cgroups at most 30 % slower than alone (without: 550 %)",
         reached=f"{with_groups.median:+.0f} % with cgroups, {without.median:+.0f} % without",
         met=with_groups.median <= 30,
-        parameters={"spinning": latency.SPINNING, "requests_per_s": latency.RATE},
+        parameters={"spinning": latency.SPINNING, "page_bytes": latency.PAGE_BYTES},
         details={"request_ms": found.by, "start_ms": starts.by, "memory_bytes": kept},
         notes=[*latency.NOTES, *starts.notes],
     )

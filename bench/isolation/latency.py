@@ -1,7 +1,7 @@
-"""Requests to a web server (Debian's Apache) beside a hog, sent by httperf at a steady rate.
+"""Requests to a web server (Debian's Apache) beside a hog, sent by httperf one after the other.
 
 Both are tasks of the same size on one agent.  Each request makes the server compress a page:
-a few milliseconds of processor time, far below what the server was given.
+some milliseconds of processor time.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from bench.processes import LOOPBACK, BenchFailed, Processes, processes
 NEEDS: Final = ("apache2", "httperf", "chrt", "setsid")
 MODULES: Final = Path("/usr/lib/apache2/modules")
 SPINNING: Final = 256
-# Requests per second, and the size of the page: a few milliseconds of work, so seldom that
-# even the 257th part of the machine is enough for them.
-RATE: Final = 2
-PAGE_BYTES: Final = 120_000
+# One request after the other: so many for each second that a run is to take, and with the
+# hog without isolation, where each may take seconds, so many.
+REQUESTS_PER_S: Final = 10
+REQUESTS_UNISOLATED_PER_S: Final = 0.5
+PAGE_BYTES: Final = 500_000
 SIZE: Final = "cpus:1;mem:512"
 AGENT: Final = "cpus:2;mem:2048"
 READY_WITHIN_S: Final = 20.0
@@ -40,7 +41,9 @@ HOG: Final = (
 )
 NOTES: Final = (
     "latency: httperf runs at real-time priority, as if it were another machine; each process of"
-    " the hog leads a session of its own, or sched_autogroup would make one group of them",
+    " the hog leads a session of its own, or sched_autogroup would make one group of them;"
+    " what cgroups leave is mostly the time slice of whoever ran when a request came, some ms"
+    " whatever the request's own work is",
 )
 CONFIG: Final = """
 ServerRoot "{directory}"
@@ -98,15 +101,18 @@ async def _beside(
     async with Tasks(master) as tasks:
         await tasks.start(SIZE, ("web", web))
         await asyncio.to_thread(_wait_for, port)
-        await asyncio.to_thread(_requests, port, seconds / 2)  # warms up
+        count = max(5, int(REQUESTS_PER_S * seconds))
+        await asyncio.to_thread(_requests, port, count)  # warms up
         for number in range(runs):
             if isolation == "cgroups":
-                alone = await asyncio.to_thread(_requests, port, seconds)
+                alone = await asyncio.to_thread(_requests, port, count)
                 found.by.setdefault("no hog", []).append(alone)
             hog = f"hog-{number}"
             await tasks.start(SIZE, (hog, HOG))
             await asyncio.sleep(0.5)  # until all of them spin
-            beside = await asyncio.to_thread(_requests, port, seconds)
+            if isolation == "posix":
+                count = max(3, int(REQUESTS_UNISOLATED_PER_S * seconds))
+            beside = await asyncio.to_thread(_requests, port, count)
             found.by.setdefault(isolation, []).append(beside)
             await tasks.kill(hog)
         await tasks.kill("web")
@@ -139,11 +145,10 @@ def _wait_for(port: int) -> None:
     raise BenchFailed("the web server did not get ready")
 
 
-def _requests(port: int, seconds: float) -> float:
-    """Send requests for so long; their median time in milliseconds."""
-    count = max(4, int(RATE * seconds))
+def _requests(port: int, count: int) -> float:
+    """Send requests; their median time in milliseconds."""
     command = ["chrt", "-f", "10", "httperf", "--hog", "--server", LOOPBACK, "--port", str(port)]
-    command += ["--uri", "/page.html", "--num-conns", str(count), "--rate", str(RATE)]
+    command += ["--uri", "/page.html", "--num-conns", str(count)]
     command += ["--add-header", "Accept-Encoding: gzip\\n", "--timeout", "60"]
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ)
     median = re.search(r"^Connection time \[ms\]:.* median ([\d.]+)", done.stdout, re.MULTILINE)
