@@ -194,13 +194,21 @@ class PrivateDockerd:
         found: dict[str, Any] = self.client.inspect_container(docker_id)
         return found
 
+    def command_lines(self, docker_id: str) -> dict[str, int]:
+        """Of all processes of a container, with their pids."""
+        groups = [group for group in self.groups() if group.name == docker_id]
+        found = {}
+        for pid in {pid for group in groups for pid in _members(group)}:
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+                found[" ".join(words).strip()] = pid
+        return found
+
     def kill_process(self, docker_id: str, words: str) -> None:
         """kill -9 the one process of a container whose command line has these words."""
-        groups = [group for group in self.groups() if group.name == docker_id]
-        pids = {pid for group in groups for pid in _members(group)}
-        lines = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in pids}
+        lines = self.command_lines(docker_id)
         # The init process in front has them, too.
-        (found,) = (pid for pid, line in lines.items() if words in line and "init" not in line)
+        (found,) = (pid for line, pid in lines.items() if words in line and "init" not in line)
         os.kill(found, signal.SIGKILL)
 
     def run_stranger(self, labels: dict[str, str], name: str | None = None) -> str:

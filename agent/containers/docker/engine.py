@@ -32,6 +32,8 @@ from mesos_py.errors import Unavailable, shortened
 T = TypeVar("T")
 
 THREADS: Final = 8
+# Of the pieces of output: the stream, and how long the piece is.
+FRAME_HEADER: Final = 8
 # Longer lines of JSON are not dockerd's.
 _MAX_LINE: Final = 1 << 20
 
@@ -147,6 +149,22 @@ class Engine:
         )
         return found
 
+    async def create_exec(
+        self, docker_id: str, argv: list[str], environment: Mapping[str, str]
+    ) -> str:
+        made = await self._call(
+            lambda client: client.exec_create(docker_id, argv, environment=dict(environment))
+        )
+        return str(made["Id"])
+
+    async def inspect_exec(self, exec_id: str) -> tuple[int | None, int]:
+        """Its exit code, None while it runs; and its pid, 0 if it has none."""
+        found = await self._call(lambda client: client.exec_inspect(exec_id))
+        code = found.get("ExitCode")
+        return None if found.get("Running") or code is None else int(code), int(
+            found.get("Pid") or 0
+        )
+
     async def labelled(self, **wanted: str) -> list[tuple[str, str]]:
         """Docker id and container id of all that carry exactly these labels of ours."""
         labels = {f"{LABELS}{name}": value for name, value in wanted.items()}
@@ -193,6 +211,20 @@ class Engine:
             async for chunk in response.content.iter_any():
                 yield chunk
 
+    async def start_exec(self, exec_id: str) -> AsyncGenerator[bytes, None]:
+        """Run it to its end; its output, of both streams as it comes."""
+        body = {"Detach": False, "Tty": False}
+        rest = b""
+        async with self._stream("POST", f"/exec/{exec_id}/start", {}, body=body) as response:
+            async for chunk in response.content.iter_any():
+                rest += chunk
+                while len(rest) >= FRAME_HEADER:
+                    end = FRAME_HEADER + int.from_bytes(rest[4:FRAME_HEADER], "big")
+                    if end > len(rest):
+                        break
+                    yield rest[FRAME_HEADER:end]
+                    rest = rest[end:]
+
     async def pull(self, image: str) -> AsyncGenerator[Mapping[str, Any], None]:
         """Progress, in docker's words.  Raises Declined if the pull fails."""
         repository, tag = parse_repository_tag(image)
@@ -206,13 +238,18 @@ class Engine:
 
     @contextlib.asynccontextmanager
     async def _stream(
-        self, method: str, path: str, query: dict[str, str], headers: dict[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str],
+        headers: dict[str, str] | None = None,
+        body: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         assert self._session is not None
         url = f"http://docker/v{self.dockerd.api_version}{path}"
         try:
             async with self._session.request(
-                method, url, params=query, headers=headers
+                method, url, params=query, headers=headers, json=body
             ) as response:
                 if response.status >= 400:
                     raise Declined(response.status, _message(await response.text()))

@@ -15,22 +15,24 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from agent.containers.docker.asking import AGAIN_MAX_S, Removing, answered, pauses
+from agent.containers.docker.asking import Removing, answered, pauses
 from agent.containers.docker.cgroups import remove_parent
+from agent.containers.docker.changing import Changing
 from agent.containers.docker.cleanup import known_agents
 from agent.containers.docker.copying import Copying
 from agent.containers.docker.ending import Standing
-from agent.containers.docker.engine import Declined, Engine, EngineError, Silent
+from agent.containers.docker.engine import Engine, EngineError
+from agent.containers.docker.execs import Execs, Ran
 from agent.containers.docker.limits import limits_of
 from agent.containers.docker.logs import OutputFiles
 from agent.containers.docker.records import Container, NotStarted, Phase
 from agent.containers.docker.settings import DockerSettings, cgroup_parent
-from agent.containers.docker.starting import Starting, unless_asked
+from agent.containers.docker.starting import Fetching, Starting, unless_asked
 from agent.containers.docker.statistics import usage_of
 from agent.containers.launcher import ContainerEvents
 from agent.containers.processes import start_ticks
@@ -49,8 +51,6 @@ log = logs.get("agent.docker")
 # At the agent's end: for removing what still runs.
 CLOSE_S: Final = 20.0
 FILE_THREADS: Final = 2
-# A kill that shows no effect is repeated after this, then twice as long, and so on.
-KILL_AGAIN_S: Final = 1.0
 # dockerd that is away is looked for this often at the least.
 LISTEN_AGAIN_S: Final = 1.0
 # A container that has lost a process for memory and has not ended by then goes on.
@@ -77,6 +77,8 @@ class DockerLauncher:
         self._engine = Engine(settings)
         self._starting = Starting(self._engine, settings, work_dir, endpoint)
         self._removing = Removing(self._engine)
+        self._changing = Changing(self._engine, settings, self._spawn)
+        self._execs = Execs(self._engine)
         self._containers: dict[str, Container] = {}
         self._by_docker_id: dict[str, Container] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -161,13 +163,17 @@ class DockerLauncher:
         container.signal = number
         container.asked.set()
         if first and container.phase is Phase.RUNNING:
-            self._spawn(self._insist(container))
+            self._spawn(self._changing.insist(container))
 
     def update(self, container_id: str, resources: Resources) -> None:
         container = self._containers.get(container_id)
         if container is not None:
             container.resources = resources
-            self._apply(container)
+            self._changing.apply(container)
+
+    def use(self, fetcher: Fetching) -> None:
+        """Without one, commands with URIs are refused."""
+        self._starting.fetcher = fetcher
 
     def forget(self, container_id: str) -> None:
         """How it ended is written down."""
@@ -192,6 +198,21 @@ class DockerLauncher:
             **usage_of(stats, limits_of(container.resources, self.settings)),
             "memory_oom_kills": float(container.oom_kills),
         }
+
+    async def run_in(
+        self, container_id: str, argv: list[str], environment: Mapping[str, str]
+    ) -> Ran | None:
+        """Run a command beside the container's own; cancelled, it is killed.
+
+        None if the container does not run; Ran.code is None where dockerd does not say.
+        """
+        container = self._containers.get(container_id)
+        if container is None or container.phase is not Phase.RUNNING:
+            return None
+        try:
+            return await self._execs.run(container.docker_id, argv, environment)
+        except EngineError as error:
+            return Ran(None, str(error))
 
     def recover(self, agent_id: str, saved: Sequence[SavedContainer]) -> asyncio.Task[None]:
         """Take up the containers of an earlier run of this agent; end all others of it.
@@ -305,8 +326,8 @@ class DockerLauncher:
             self._events.container_started(container.container_id, pid, start_ticks(pid))
             self._events.containers_told()
         if container.signal is not None:
-            self._spawn(self._insist(container))
-        self._apply(container)
+            self._spawn(self._changing.insist(container))
+        self._changing.apply(container)
         while found is not None and found.alive:
             await container.look.wait()
             container.look.clear()
@@ -364,51 +385,6 @@ class DockerLauncher:
             await self._removing.remove(container.docker_id)
         else:
             await self._removing.remove_unknown(container.agent_id, container.container_id)
-
-    # ---- Changes while it runs --------------------------------------------------------
-
-    async def _insist(self, container: Container) -> None:
-        """Have it end: TERM is sent once, KILL until it is gone."""
-        pause_s = KILL_AGAIN_S
-        while container.container_id in self._containers:
-            number = container.signal or Signal.KILL
-            container.asked.clear()
-            try:
-                await self._engine.kill(container.docker_id, int(number))
-                container.stuck = False
-            except Declined as declined:
-                # Most likely it has ended; whatever it is: look.
-                container.stuck = not (declined.unknown or declined.conflict)
-                log.info("kill declined", container=container.container_id, error=declined)
-            except Silent as silent:
-                container.stuck = True
-                log.warning("kill not answered", container=container.container_id, error=silent)
-            container.look.set()
-            patient = number is Signal.TERM and not container.stuck
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(None if patient else pause_s):
-                    await container.asked.wait()
-            pause_s = min(pause_s * 2, AGAIN_MAX_S)
-
-    def _apply(self, container: Container) -> None:
-        """Bring the limits to what the resources are now."""
-        wanted = limits_of(container.resources, self.settings)
-        running = container.phase is Phase.RUNNING
-        if running and not container.applying and wanted != container.applied:
-            container.applying = True
-            self._spawn(self._set_limits(container))
-
-    async def _set_limits(self, container: Container) -> None:
-        try:
-            while (wanted := limits_of(container.resources, self.settings)) != container.applied:
-                container.applied = wanted
-                await self._engine.update(container.docker_id, wanted.arguments())
-        except EngineError as error:
-            # As with isolators: the next update is tried as if there had been none.
-            container.applied = None
-            log.warning("update of limits failed", container=container.container_id, error=error)
-        finally:
-            container.applying = False
 
     # ---- What dockerd says ------------------------------------------------------------
 
@@ -478,6 +454,7 @@ class DockerLauncher:
     def _forget(self, container: Container) -> None:
         self._containers.pop(container.container_id, None)
         self._by_docker_id.pop(container.docker_id, None)
+        container.gone = True
         container.asked.set()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -30,6 +30,8 @@ class Container:
     phase: Phase = Phase.PREPARING
     # Known once it was made.
     docker_id: str = ""
+    # Nothing of it runs any more.
+    gone: bool = False
     # The last signal that was asked for; and that one was, or the container is gone.
     signal: Signal | None = None
     asked: asyncio.Event = field(default_factory=asyncio.Event)

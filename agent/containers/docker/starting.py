@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from agent.containers import sandbox
 from agent.containers.docker import translate
@@ -30,6 +30,23 @@ log = logs.get("agent.docker")
 START_UNSURE_S: Final = 60.0
 
 
+class Fetching(Protocol):
+    """Who fetches the URIs of a command into its sandbox (agent.fetcher)."""
+
+    def begin(
+        self,
+        spec: ContainerSpec,
+        find_user: Callable[[str], User],
+        done: Callable[[Exception | None], None],
+    ) -> None:
+        """`done` is called on the event loop, with why it failed."""
+        ...
+
+    def stop(self, container_id: str) -> None:
+        """It is not needed any more."""
+        ...
+
+
 class Starting:
     """What all launches have in common."""
 
@@ -41,10 +58,14 @@ class Starting:
         self._work_dir = work_dir
         self._endpoint = endpoint
         self._users = Users()
+        self.fetcher: Fetching | None = None
         self.socket_dir = Path(work_dir, "docker", "socket")
 
     async def prepare(self, container: Container, spec: ContainerSpec) -> CreateRequest:
         """Up to what can be created.  Raises NotStarted, MesosPyError, OSError, EngineError."""
+        if spec.command.uris:
+            await unless_asked(container, self._fetch(spec))
+        # What was fetched may be in the way of what volumes name: looked at afterwards.
         user = await asyncio.to_thread(self._make_sandbox, spec)
         groups = tuple(user.switch[2]) if user.switch is not None else ()
         place = translate.Place(self._work_dir, user.uid, user.gid, groups, str(self.socket_dir))
@@ -102,6 +123,23 @@ class Starting:
                 raise NotStarted("dockerd does not answer whether it starts the container")
         container.stuck = False
 
+    async def _fetch(self, spec: ContainerSpec) -> None:
+        if self.fetcher is None:
+            first = spec.command.uris[0].value
+            raise NotStarted(f"this agent fetches no URIs (asked for {first!r})")
+        fetched: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done(why: Exception | None) -> None:
+            if not fetched.done():
+                fetched.set_result(None) if why is None else fetched.set_exception(why)
+
+        self.fetcher.begin(spec, self._users.find, done)
+        try:
+            await fetched
+        except asyncio.CancelledError:
+            self.fetcher.stop(spec.container_id)
+            raise
+
     def link_socket(self) -> None:
         """In a thread: the agent's socket in a directory of its own, which containers can
         be given.  A socket that is mounted itself would be the old one after the agent's
@@ -118,11 +156,6 @@ class Starting:
     def _make_sandbox(self, spec: ContainerSpec) -> User:
         """In a thread: the sandbox, what volumes name in it, and who owns it."""
         user = self._users.find(spec.user)
-        if spec.command.uris:
-            raise NotStarted(
-                "this agent fetches no URIs for docker containers "
-                f"(asked for {spec.command.uris[0].value!r})"
-            )
         directories = translate.sandbox_directories(spec.container or pb.ContainerInfo())
         with sandbox.opened(self._work_dir) as root:
             with sandbox.closing(sandbox.create(root, spec.sandbox, user.uid, user.gid)) as here:

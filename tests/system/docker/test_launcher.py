@@ -1,15 +1,17 @@
 """The docker launcher on a real dockerd: what becomes of containers, whatever happens."""
 
 import asyncio
+import dataclasses
 import shlex
+from typing import Any
 
 import pytest
 
 from agent.containers.docker.launcher import GONE
 from agent.containers.launcher import STOPPED
-from agent.core.effects import Signal
+from agent.core.effects import ContainerSpec, Signal
 from agent.core.records import Exit
-from mesos_py.errors import Unavailable
+from mesos_py.errors import Refused, Unavailable
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_master import eventually
@@ -183,11 +185,52 @@ async def test_a_name_that_is_taken_is_not_taken_over(here, dockerd):
     dockerd.client.remove_container(stranger, force=True)
 
 
-async def test_uris_are_refused_rather_than_left_out(here):
+class Fetcher:
+    """Fetches by hand."""
+
+    def __init__(self) -> None:
+        self.done: Any = None
+        self.stopped: list[str] = []
+
+    def begin(self, spec, find_user, done) -> None:
+        assert find_user(spec.user).uid == 0
+        self.done = done
+
+    def stop(self, container_id: str) -> None:
+        self.stopped.append(container_id)
+
+
+def with_uri() -> ContainerSpec:
     spec = container_spec()
     spec.command.uris.add(value="http://h/f")
-    here.launcher.launch(spec)
+    return spec
+
+
+async def test_uris_are_refused_rather_than_left_out(here):
+    here.launcher.launch(with_uri())
     assert "http://h/f" in await message(here)
+
+
+async def test_a_container_starts_when_its_uris_are_fetched_and_not_otherwise(here):
+    fetcher = Fetcher()
+    here.launcher.use(fetcher)
+    here.launcher.launch(with_uri())
+    await eventually(lambda: fetcher.done)
+    fetcher.done(None)
+    assert await ended(here) == OK
+    failing, stopped = Fetcher(), Fetcher()
+    here.launcher.use(failing)
+    here.launcher.launch(dataclasses.replace(with_uri(), container_id="c2"))
+    await eventually(lambda: failing.done)
+    failing.done(Refused("no such host: h"))
+    assert await message(here, "c2") == "no such host: h"
+    here.launcher.use(stopped)
+    here.launcher.launch(dataclasses.replace(with_uri(), container_id="c3"))
+    await eventually(lambda: stopped.done)
+    here.launcher.kill("c3", Signal.TERM)
+    assert await message(here, "c3") == STOPPED
+    assert stopped.stopped == ["c3"]
+    stopped.done(None)  # too late: ignored
 
 
 # ---- Images --------------------------------------------------------------------------------
@@ -258,6 +301,34 @@ async def test_the_network_is_none_or_the_hosts(here):
         assert await ended(here, container_id) == OK
     assert here.output("c1").split() == ["lo"]
     assert "docker0" in here.output("c2").split()
+
+
+# ---- Commands beside it ----------------------------------------------------------------------
+
+
+async def test_a_command_runs_beside_the_containers_own(here):
+    here.launcher.launch(container_spec("touch /there; sleep 1000"))
+    await here.heard.until("started")
+    argv = ["/bin/sh", "-c", "ls /there; echo $A >&2; exit 3"]
+    ran = await here.launcher.run_in("c1", argv, {"A": "b"})
+    assert ran is not None
+    assert ran.code == 3
+    assert sorted(ran.output.split()) == ["/there", "b"]
+    missing = await here.launcher.run_in("c1", ["/no/such"], {})
+    assert missing is not None
+    assert missing.code not in (0, None)
+    assert await here.launcher.run_in("unknown", ["true"], {}) is None
+
+
+async def test_a_command_that_is_given_up_does_not_outlive_its_question(here, dockerd):
+    here.launcher.launch(container_spec("sleep 1000"))
+    await here.heard.until("started")
+    running = asyncio.create_task(here.launcher.run_in("c1", ["sleep", "987"], {}))
+    (docker_id,) = dockerd.ids()
+    await eventually(lambda: "sleep 987" in dockerd.command_lines(docker_id))
+    running.cancel()
+    await eventually(lambda: "sleep 987" not in dockerd.command_lines(docker_id))
+    assert running.cancelled()
 
 
 # ---- Limits and statistics --------------------------------------------------------------------
