@@ -32,6 +32,7 @@ from agent.core.agent import AgentCore
 from agent.core.recovery import SavedContainer, require_compatible
 from agent.core.state import Settings
 from agent.fetcher.fetcher import Fetcher
+from agent.ids import RandomIds
 from agent.isolation import base as isolation
 from agent.isolation.network.addresses import check_range
 from agent.resources import offered, parse_attributes, taken_ports
@@ -198,20 +199,6 @@ class AgentFlags(DockerFlags, SandboxFlags):
     log_format: str = flag("text", kind=config.choice(*logs.FORMATS), help="How to log")
 
 
-class RandomIds:
-    """Ids that no other agent makes: UUIDs of version 4 (uuid.uuid4 takes ten times as long)."""
-
-    def container_id(self) -> str:
-        text = self.uuid().hex()
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-    def uuid(self) -> bytes:
-        random_bytes = bytearray(os.urandom(16))
-        random_bytes[6] = random_bytes[6] & 0x0F | 0x40
-        random_bytes[8] = random_bytes[8] & 0x3F | 0x80
-        return bytes(random_bytes)
-
-
 class AgentDaemon:
     """One agent, from start to stop.  Made on the event loop that it runs on."""
 
@@ -307,14 +294,11 @@ class AgentDaemon:
             OnAgentLoss.WAIT if wait else OnAgentLoss.KILL,
             flags.recovery_timeout_s,
         )
-        backoff = Backoff(
-            flags.registration_backoff_s,
-            max(flags.registration_backoff_s, rpc.LINK_TIMEOUTS.backoff_cap_s),
-            random.random,
-        )
+        first_s, cap_s = flags.registration_backoff_s, rpc.LINK_TIMEOUTS.backoff_cap_s
+        backoff = Backoff(first_s, max(first_s, cap_s), random.random)
         link = self._link = MasterLink(detector, shell, backoff, os.urandom(8).hex())
         self._docker = containerizers.docker_launcher(
-            dataclasses.asdict(flags), settings, shell, metrics
+            dataclasses.asdict(flags), settings, shell, fetcher, metrics
         )
         shell.wire(link, Router(launcher, self._docker), executors, files)
         if self._agent_id:

@@ -15,6 +15,7 @@ from mesos_py.v1 import types_pb2 as pb
 
 if TYPE_CHECKING:
     from agent.containers.docker.launcher import DockerLauncher
+    from agent.containers.docker.starting import Fetching
     from agent.containers.launcher import ContainerEvents
 
 POSIX: Final = "posix"
@@ -57,7 +58,11 @@ def provided(names: tuple[str, ...]) -> frozenset[str]:
 
 
 def docker_launcher(
-    flags: Mapping[str, Any], settings: Settings, events: ContainerEvents, metrics: Metrics
+    flags: Mapping[str, Any],
+    settings: Settings,
+    events: ContainerEvents,
+    fetcher: Fetching,
+    metrics: Metrics,
 ) -> DockerLauncher | None:
     """None: the operator does not want it.  The SDK is loaded only here."""
     if DOCKER not in flags[FLAG]:
@@ -65,5 +70,10 @@ def docker_launcher(
     from agent.containers.docker.launcher import DockerLauncher
 
     return DockerLauncher(
-        docker_settings(flags), settings.work_dir, settings.executor_endpoint, events, metrics
+        docker_settings(flags),
+        settings.work_dir,
+        settings.executor_endpoint,
+        events,
+        fetcher,
+        metrics,
     )

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from agent.containers.docker.launcher import DockerLauncher
 from agent.containers.docker.settings import DockerSettings
+from agent.containers.users import User
 from agent.core.effects import ContainerSpec
 from agent.core.records import Exit
 from agent.core.recovery import SavedContainer
@@ -83,8 +84,12 @@ class Heard:
 
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
+        self.addresses: dict[str, tuple[str, ...]] = {}
         # What an agent does once it has written down an end.
         self.forget: Callable[[str], None] = lambda _: None
+
+    def container_addressed(self, container_id: str, addresses: tuple[str, ...]) -> None:
+        self.addresses[container_id] = addresses
 
     def container_started(self, container_id: str, pid: int, start_ticks: int) -> None:
         self.events.append(("started", container_id))
@@ -113,6 +118,18 @@ class Heard:
         return found
 
 
+class FetchedByHand:
+    """A fetcher that is done when a test says so, with what it says."""
+
+    def __init__(self) -> None:
+        self.begun: dict[str, asyncio.Future[None]] = {}
+
+    async def run(self, spec: ContainerSpec, find_user: Callable[[str], User]) -> None:
+        find_user(spec.user)
+        made = self.begun[spec.container_id] = asyncio.get_running_loop().create_future()
+        await made
+
+
 class Rig:
     """A launcher on a private dockerd."""
 
@@ -120,6 +137,7 @@ class Rig:
         self.work_dir = work_dir
         work_dir.mkdir(exist_ok=True)
         self.heard = Heard()
+        self.fetcher = FetchedByHand()
         self.crashed = False
         self.metrics = Metrics()
         given: dict[str, Any] = {
@@ -133,6 +151,7 @@ class Rig:
             str(work_dir),
             f"unix:{work_dir}/executors.sock",
             self.heard,
+            self.fetcher,
             self.metrics,
         )
         self.heard.forget = self.launcher.forget

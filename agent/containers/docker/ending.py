@@ -21,6 +21,8 @@ class Standing:
     oom_killed: bool
     error: str
     labels: Mapping[str, str]
+    # In networks of its own.
+    addresses: tuple[str, ...]
 
     @property
     def alive(self) -> bool:
@@ -51,6 +53,7 @@ class Standing:
 def standing_of(inspected: Mapping[str, Any]) -> Standing:
     state = inspected.get("State") or {}
     config = inspected.get("Config") or {}
+    networks = (inspected.get("NetworkSettings") or {}).get("Networks") or {}
     return Standing(
         docker_id=str(inspected.get("Id", "")),
         status=str(state.get("Status", "")),
@@ -59,4 +62,10 @@ def standing_of(inspected: Mapping[str, Any]) -> Standing:
         oom_killed=bool(state.get("OOMKilled")),
         error=str(state.get("Error") or ""),
         labels=config.get("Labels") or {},
+        addresses=tuple(
+            str(each[name])
+            for each in networks.values()
+            for name in ("IPAddress", "GlobalIPv6Address")
+            if each and each.get(name)
+        ),
     )

@@ -68,6 +68,7 @@ class DockerLauncher:
         work_dir: str,
         endpoint: str,
         events: ContainerEvents,
+        fetcher: Fetching,
         metrics: Metrics,
     ) -> None:
         """`endpoint` is that of the agent's service for executors."""
@@ -75,7 +76,7 @@ class DockerLauncher:
         self._work_dir = work_dir
         self._events = events
         self._engine = Engine(settings)
-        self._starting = Starting(self._engine, settings, work_dir, endpoint)
+        self._starting = Starting(self._engine, settings, work_dir, endpoint, fetcher)
         self._removing = Removing(self._engine)
         self._changing = Changing(self._engine, settings, self._spawn)
         self._execs = Execs(self._engine)
@@ -170,10 +171,6 @@ class DockerLauncher:
         if container is not None:
             container.resources = resources
             self._changing.apply(container)
-
-    def use(self, fetcher: Fetching) -> None:
-        """Without one, commands with URIs are refused."""
-        self._starting.fetcher = fetcher
 
     def forget(self, container_id: str) -> None:
         """How it ended is written down."""
@@ -321,6 +318,8 @@ class DockerLauncher:
         await copying.start(again=again)
         found = await answered(lambda: self._engine.inspect(docker_id))
         container.phase = Phase.RUNNING
+        if found is not None and found.addresses:
+            self._events.container_addressed(container.container_id, found.addresses)
         if not known:
             pid = found.pid if found is not None else 0
             self._events.container_started(container.container_id, pid, start_ticks(pid))

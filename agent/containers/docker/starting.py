@@ -33,17 +33,8 @@ START_UNSURE_S: Final = 60.0
 class Fetching(Protocol):
     """Who fetches the URIs of a command into its sandbox (agent.fetcher)."""
 
-    def begin(
-        self,
-        spec: ContainerSpec,
-        find_user: Callable[[str], User],
-        done: Callable[[Exception | None], None],
-    ) -> None:
-        """`done` is called on the event loop, with why it failed."""
-        ...
-
-    def stop(self, container_id: str) -> None:
-        """It is not needed any more."""
+    async def run(self, spec: ContainerSpec, find_user: Callable[[str], User]) -> None:
+        """Raises why it failed."""
         ...
 
 
@@ -51,20 +42,25 @@ class Starting:
     """What all launches have in common."""
 
     def __init__(
-        self, engine: Engine, settings: DockerSettings, work_dir: str, endpoint: str
+        self,
+        engine: Engine,
+        settings: DockerSettings,
+        work_dir: str,
+        endpoint: str,
+        fetcher: Fetching,
     ) -> None:
         self._engine = engine
         self._settings = settings
         self._work_dir = work_dir
         self._endpoint = endpoint
         self._users = Users()
-        self.fetcher: Fetching | None = None
+        self._fetcher = fetcher
         self.socket_dir = Path(work_dir, "docker", "socket")
 
     async def prepare(self, container: Container, spec: ContainerSpec) -> CreateRequest:
         """Up to what can be created.  Raises NotStarted, MesosPyError, OSError, EngineError."""
         if spec.command.uris:
-            await unless_asked(container, self._fetch(spec))
+            await unless_asked(container, self._fetcher.run(spec, self._users.find))
         # What was fetched may be in the way of what volumes name: looked at afterwards.
         user = await asyncio.to_thread(self._make_sandbox, spec)
         groups = tuple(user.switch[2]) if user.switch is not None else ()
@@ -122,23 +118,6 @@ class Starting:
             if time.monotonic() > until_s:
                 raise NotStarted("dockerd does not answer whether it starts the container")
         container.stuck = False
-
-    async def _fetch(self, spec: ContainerSpec) -> None:
-        if self.fetcher is None:
-            first = spec.command.uris[0].value
-            raise NotStarted(f"this agent fetches no URIs (asked for {first!r})")
-        fetched: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        def done(why: Exception | None) -> None:
-            if not fetched.done():
-                fetched.set_result(None) if why is None else fetched.set_exception(why)
-
-        self.fetcher.begin(spec, self._users.find, done)
-        try:
-            await fetched
-        except asyncio.CancelledError:
-            self.fetcher.stop(spec.container_id)
-            raise
 
     def link_socket(self) -> None:
         """In a thread: the agent's socket in a directory of its own, which containers can

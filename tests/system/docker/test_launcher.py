@@ -1,15 +1,13 @@
 """The docker launcher on a real dockerd: what becomes of containers, whatever happens."""
 
 import asyncio
-import dataclasses
 import shlex
-from typing import Any
 
 import pytest
 
 from agent.containers.docker.launcher import GONE
 from agent.containers.launcher import STOPPED
-from agent.core.effects import ContainerSpec, Signal
+from agent.core.effects import Signal
 from agent.core.records import Exit
 from mesos_py.errors import Refused, Unavailable
 from mesos_py.resources import Resources
@@ -185,52 +183,20 @@ async def test_a_name_that_is_taken_is_not_taken_over(here, dockerd):
     dockerd.client.remove_container(stranger, force=True)
 
 
-class Fetcher:
-    """Fetches by hand."""
-
-    def __init__(self) -> None:
-        self.done: Any = None
-        self.stopped: list[str] = []
-
-    def begin(self, spec, find_user, done) -> None:
-        assert find_user(spec.user).uid == 0
-        self.done = done
-
-    def stop(self, container_id: str) -> None:
-        self.stopped.append(container_id)
-
-
-def with_uri() -> ContainerSpec:
-    spec = container_spec()
-    spec.command.uris.add(value="http://h/f")
-    return spec
-
-
-async def test_uris_are_refused_rather_than_left_out(here):
-    here.launcher.launch(with_uri())
-    assert "http://h/f" in await message(here)
-
-
 async def test_a_container_starts_when_its_uris_are_fetched_and_not_otherwise(here):
-    fetcher = Fetcher()
-    here.launcher.use(fetcher)
-    here.launcher.launch(with_uri())
-    await eventually(lambda: fetcher.done)
-    fetcher.done(None)
+    for container_id in ("c1", "c2", "c3"):
+        spec = container_spec(container_id=container_id)
+        spec.command.uris.add(value="http://h/f")
+        here.launcher.launch(spec)
+    begun = here.fetcher.begun
+    await eventually(lambda: len(begun) == 3)
+    begun["c1"].set_result(None)
     assert await ended(here) == OK
-    failing, stopped = Fetcher(), Fetcher()
-    here.launcher.use(failing)
-    here.launcher.launch(dataclasses.replace(with_uri(), container_id="c2"))
-    await eventually(lambda: failing.done)
-    failing.done(Refused("no such host: h"))
+    begun["c2"].set_exception(Refused("no such host: h"))
     assert await message(here, "c2") == "no such host: h"
-    here.launcher.use(stopped)
-    here.launcher.launch(dataclasses.replace(with_uri(), container_id="c3"))
-    await eventually(lambda: stopped.done)
     here.launcher.kill("c3", Signal.TERM)
     assert await message(here, "c3") == STOPPED
-    assert stopped.stopped == ["c3"]
-    stopped.done(None)  # too late: ignored
+    assert begun["c3"].cancelled()
 
 
 # ---- Images --------------------------------------------------------------------------------
@@ -291,6 +257,8 @@ async def test_mapped_ports_are_reached_from_the_host(here, dockerd):
     )
     await here.heard.until("started")
     await eventually(lambda: "hello" in dockerd.inside("nc", "-w", "1", "127.0.0.1", "21007"))
+    (address,) = here.heard.addresses["c1"]
+    await eventually(lambda: "hello" in dockerd.inside("nc", "-w", "1", address, "80"))
 
 
 async def test_the_network_is_none_or_the_hosts(here):
@@ -327,8 +295,9 @@ async def test_a_command_that_is_given_up_does_not_outlive_its_question(here, do
     (docker_id,) = dockerd.ids()
     await eventually(lambda: "sleep 987" in dockerd.command_lines(docker_id))
     running.cancel()
-    await eventually(lambda: "sleep 987" not in dockerd.command_lines(docker_id))
+    await asyncio.wait([running])
     assert running.cancelled()
+    await eventually(lambda: "sleep 987" not in dockerd.command_lines(docker_id))
 
 
 # ---- Limits and statistics --------------------------------------------------------------------
