@@ -12,7 +12,7 @@ import signal
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import grpc.aio
 
@@ -22,13 +22,17 @@ from agent.api.master_link import MasterLink
 from agent.api.shell import Shell
 from agent.checkpoint import cleanup
 from agent.checkpoint.store import Checkpoint, boot_id, forget_all
+from agent.containers import containerizers
+from agent.containers.docker.flags import DockerFlags
 from agent.containers.isolating import Isolating
 from agent.containers.launcher import Launcher
+from agent.containers.router import Router
 from agent.containers.warden import OnAgentLoss
 from agent.core.agent import AgentCore
 from agent.core.recovery import SavedContainer, require_compatible
 from agent.core.state import Settings
 from agent.fetcher.fetcher import Fetcher
+from agent.ids import RandomIds
 from agent.isolation import base as isolation
 from agent.isolation.network.addresses import check_range
 from agent.resources import offered, parse_attributes, taken_ports
@@ -47,6 +51,9 @@ from mesos_py.v1 import agent_pb2, agent_pb2_grpc
 from mesos_py.v1 import types_pb2 as pb
 from mesos_py.version import VERSION
 
+if TYPE_CHECKING:
+    from agent.containers.docker.launcher import DockerLauncher
+
 log = logs.get("agent")
 
 ENV_PREFIX: Final = "MESOS_PY_AGENT_"
@@ -57,7 +64,7 @@ LAST_WORDS_S: Final = 3.0
 
 
 @dataclass(frozen=True)
-class AgentFlags(SandboxFlags):
+class AgentFlags(DockerFlags, SandboxFlags):
     """What `mesos-py agent` can be told."""
 
     master: str = flag(
@@ -103,7 +110,7 @@ class AgentFlags(SandboxFlags):
         " beneath a group delegated to the agent, unless this starts with a slash",
     )
     cgroups_enable_cfs: bool = flag(
-        False, kind=config.boolean, help="cgroups: limit processor time hard, beside shares"
+        False, kind=config.boolean, help="cgroups, docker: limit processor time hard, beside shares"
     )
     cgroups_limit_swap: bool = flag(
         False, kind=config.boolean, help="cgroups: no swap beyond the limit of memory"
@@ -112,7 +119,7 @@ class AgentFlags(SandboxFlags):
         0,
         kind=config.integer,
         check=at_least(0),
-        help="cgroups: processes and threads that one container may have; 0: no limit",
+        help="cgroups, docker: processes and threads that one container may have; 0: no limit",
     )
     cgroups_io_max: str = flag(
         "",
@@ -192,20 +199,6 @@ class AgentFlags(SandboxFlags):
     log_format: str = flag("text", kind=config.choice(*logs.FORMATS), help="How to log")
 
 
-class RandomIds:
-    """Ids that no other agent makes: UUIDs of version 4 (uuid.uuid4 takes ten times as long)."""
-
-    def container_id(self) -> str:
-        text = self.uuid().hex()
-        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
-
-    def uuid(self) -> bytes:
-        random_bytes = bytearray(os.urandom(16))
-        random_bytes[6] = random_bytes[6] & 0x0F | 0x40
-        random_bytes[8] = random_bytes[8] & 0x3F | 0x80
-        return bytes(random_bytes)
-
-
 class AgentDaemon:
     """One agent, from start to stop.  Made on the event loop that it runs on."""
 
@@ -227,6 +220,7 @@ class AgentDaemon:
         self._shell: Shell | None = None
         self._link: MasterLink | None = None
         self._launcher: Launcher | None = None
+        self._docker: DockerLauncher | None = None
 
     async def start(self) -> None:
         """Lock, bind, wire, and begin to look for the master.
@@ -243,6 +237,7 @@ class AgentDaemon:
         if flags.enforce_container_disk_quota and "disk" not in flags.isolation:
             reason = "nothing is measured without --isolation disk"
             raise InvalidValue("enforce-container-disk-quota", "true", reason)
+        containerizers.check(flags.containerizers)
         detector = parse_master(flags.master)
         async with contextlib.AsyncExitStack() as stack:
             stack.push_async_callback(detector.close)
@@ -281,18 +276,8 @@ class AgentDaemon:
         keeper = await self._keeper(stack, metrics)
         info.http_port = keeper.http.port
         work_dir = str(self.work_dir)
-        settings = Settings(
-            work_dir=work_dir,
-            executor_endpoint=executor_server.endpoint,
-            files_url=f"http://{Address(info.ip or info.hostname, info.http_port)}/files",
-            executor_registration_timeout_s=flags.executor_registration_timeout_s,
-            executor_shutdown_grace_s=flags.executor_shutdown_grace_period_s,
-            max_completed_tasks=flags.max_completed_executors,
-            executor_reregistration_timeout_s=flags.executor_reregistration_timeout_s,
-            recovery_timeout_s=flags.recovery_timeout_s if wait else 0.0,
-            boot_id=boot_id(),
-            provided=isolation.provided(isolation.resolve(flags.isolation)),
-        )
+        files_url = f"http://{Address(info.ip or info.hostname, info.http_port)}/files"
+        settings = self._settings(executor_server.endpoint, files_url)
         core = AgentCore(settings, info, RandomIds())
         saved = self._restored(core, info)
         shell = self._shell = Shell(core, SystemClock(), metrics, self._checkpoint, self, keeper)
@@ -301,26 +286,33 @@ class AgentDaemon:
             work_dir, lambda: self._agent_id, core.find_task, keeper.removals, keeper.cuts
         )
         executors = ExecutorService(shell)
+        fetcher = Fetcher(work_dir, flags.fetcher_limits(), metrics)
         launcher = self._launcher = Launcher(
             work_dir,
             shell,
-            Fetcher(work_dir, flags.fetcher_limits(), metrics),
+            fetcher,
             OnAgentLoss.WAIT if wait else OnAgentLoss.KILL,
             flags.recovery_timeout_s,
         )
-        backoff = Backoff(
-            flags.registration_backoff_s,
-            max(flags.registration_backoff_s, rpc.LINK_TIMEOUTS.backoff_cap_s),
-            random.random,
-        )
+        first_s, cap_s = flags.registration_backoff_s, rpc.LINK_TIMEOUTS.backoff_cap_s
+        backoff = Backoff(first_s, max(first_s, cap_s), random.random)
         link = self._link = MasterLink(detector, shell, backoff, os.urandom(8).hex())
-        shell.wire(link, launcher, executors, files)
+        self._docker = containerizers.docker_launcher(
+            dataclasses.asdict(flags), settings, shell, fetcher, metrics
+        )
+        shell.wire(link, Router(launcher, self._docker), executors, files)
         if self._agent_id:
             launcher.isolating = Isolating(self._isolators())
         stack.push_async_callback(self._end_launcher, launcher)
-        await launcher.start(saved)
+        docker_saved, others = containerizers.split(saved, flags.containerizers)
+        if self._docker is not None:
+            # An agent that comes back has other tasks to see to, and waits for dockerd.
+            await self._docker.start(required=not self._agent_id)
+        await launcher.start(others)
         keeper.keep(core.state.containers)
         await executor_server.start(executors)
+        if self._docker is not None and self._agent_id:
+            self._docker.recover(self._agent_id, docker_saved)
         agent_pb2_grpc.add_AgentFilesServicer_to_server(files, server)
         await server.start()
         linking = asyncio.create_task(link.run())
@@ -333,6 +325,22 @@ class AgentDaemon:
         stack.push_async_callback(keeper.close)
         await keeper.serve(self.flags.ip, self.flags.http_port)
         return keeper
+
+    def _settings(self, executor_endpoint: str, files_url: str) -> Settings:
+        flags = self.flags
+        return Settings(
+            work_dir=str(self.work_dir),
+            executor_endpoint=executor_endpoint,
+            files_url=files_url,
+            executor_registration_timeout_s=flags.executor_registration_timeout_s,
+            executor_shutdown_grace_s=flags.executor_shutdown_grace_period_s,
+            max_completed_tasks=flags.max_completed_executors,
+            executor_reregistration_timeout_s=flags.executor_reregistration_timeout_s,
+            recovery_timeout_s=flags.recovery_timeout_s if flags.tasks_on_exit == "keep" else 0.0,
+            boot_id=boot_id(),
+            provided=isolation.provided(isolation.resolve(flags.isolation))
+            | containerizers.provided(flags.containerizers),
+        )
 
     def _restored(self, core: AgentCore, info: pb.AgentInfo) -> list[SavedContainer]:
         """Go on from the checkpoint; the containers of the earlier run to look for."""
@@ -352,6 +360,8 @@ class AgentDaemon:
         return saved
 
     async def _end_launcher(self, launcher: Launcher) -> None:
+        if self._docker is not None:
+            await (self._docker.leave() if self._leaving else self._docker.close())
         if self._leaving:
             await launcher.leave()
             return
@@ -373,6 +383,8 @@ class AgentDaemon:
                 for each in made:
                     each.recover(())
                 self._launcher.isolating = Isolating(made)
+                if self._docker is not None:
+                    self._docker.recover(agent_id, ())
             self._shown = True
             if self.flags.port_file is not None:
                 write_atomically(self.flags.port_file, f"{self.port}\n")

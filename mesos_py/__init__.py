@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from mesos_py import version
 
 if TYPE_CHECKING:
+    from mesos_py.containers import docker_container
     from mesos_py.errors import (
         AlreadyExists,
         Conflict,
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
 __version__ = version.VERSION
 
 _HOMES = {
+    "containers": "docker_container",
     "errors": (
         "AlreadyExists Conflict InsufficientResources InternalError InvalidResources "
         "InvalidValue MasterUnreachable MesosPyError NotFound NotLeader PortInUse Refused "
@@ -207,6 +209,7 @@ __all__ = [
     "command_info",
     "command_task",
     "custom_executor",
+    "docker_container",
     "executor_task",
     "is_terminal",
     "launch",

@@ -9,6 +9,7 @@ import string
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from mesos_py.containers import fit
 from mesos_py.errors import InvalidValue
 from mesos_py.ids import check_id
 from mesos_py.resources import EMPTY, Resources
@@ -16,6 +17,7 @@ from mesos_py.states import TaskState
 from mesos_py.v1.types_pb2 import (
     AgentID,
     CommandInfo,
+    ContainerInfo,
     Environment,
     ExecutorID,
     ExecutorInfo,
@@ -48,6 +50,7 @@ def command_task(
     kill_grace_s: float | None = None,
     labels: Mapping[str, str] | None = None,
     uris: Iterable[Uri] = (),
+    container: ContainerInfo | None = None,
 ) -> TaskInfo:
     """A task that is a command.
 
@@ -57,12 +60,16 @@ def command_task(
     user: who runs it (None: the framework's user).
     kill_grace_s: from SIGTERM to SIGKILL (None: the agent's default).
     uris: what the agent fetches into the sandbox first; a text is `uri(text)`.
+    container: what it runs in, see `docker_container` (None: nothing but its sandbox).
 
     Raises InvalidValue for an unusable id, no resources at all, wrong amounts and an
     empty command.
     """
     task = _task(name, task_id, offer, cpus, mem, resources)
     task.command.CopyFrom(command_info(command, env=env, user=user, uris=uris))
+    if container is not None:
+        task.container.CopyFrom(container)
+        fit(task.command, container)
     if kill_grace_s is not None:
         task.kill_policy.grace_period.nanoseconds = _nanoseconds("kill_grace_s", kill_grace_s)
     task.labels.labels.extend(_labels(labels))
@@ -106,6 +113,7 @@ def custom_executor(
     data: bytes = b"",
     shutdown_grace_s: float | None = None,
     uris: Iterable[Uri] = (),
+    container: ContainerInfo | None = None,
 ) -> ExecutorInfo:
     """An executor: what starts it, and what it needs beside its tasks."""
     executor = ExecutorInfo(
@@ -115,6 +123,9 @@ def custom_executor(
         command=command_info(command, env=env, user=user, uris=uris),
         resources=_needs(cpus, mem, resources).to_proto(),
     )
+    if container is not None:
+        executor.container.CopyFrom(container)
+        fit(executor.command, container)
     if data:
         executor.data = data
     if shutdown_grace_s is not None:

@@ -9,7 +9,9 @@
 set -euo pipefail
 
 # Debian packages that tests need beyond Python: the one place where they are listed.
-TEST_PACKAGES=(apache2-bin debootstrap e2fsprogs httperf qemu-system-x86 runc)
+TEST_PACKAGES=(
+    apache2-bin busybox-static debootstrap docker.io e2fsprogs httperf iproute2 qemu-system-x86 runc
+)
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly VENV=.venv STAMP=.venv/.setup-stamp

@@ -11,7 +11,7 @@ from agent.api.executor_service import ExecutorService
 from agent.api.files import FileService
 from agent.api.master_link import MasterLink
 from agent.checkpoint.store import Checkpoint, CheckpointUnwritable
-from agent.containers.launcher import Launcher
+from agent.containers.router import Containers
 from agent.core.agent import AgentCore
 from agent.core.effects import (
     CloseExecutor,
@@ -95,7 +95,7 @@ class Shell:
     def wire(
         self,
         link: MasterLink,
-        launcher: Launcher,
+        launcher: Containers,
         executors: ExecutorService,
         files: FileService,
     ) -> None:

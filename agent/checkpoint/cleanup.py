@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from agent.checkpoint.store import Checkpoint, forget_all
-from agent.containers import adrift
+from agent.containers import adrift, containerizers
+from agent.containers.docker.settings import docker_settings
 from agent.containers.processes import become_subreaper
 from agent.containers.warden_client import WardenClient, attach, forget_word
 from agent.core.agent import AgentCore
@@ -33,8 +34,9 @@ SIGKILL = 9
 async def clean_up(work_dir: Path, isolators: tuple[str, ...], flags: Mapping[str, Any]) -> None:
     """Returns when nothing of the agent runs and its checkpoint is gone; sandboxes stay.
 
-    Raises Conflict if an agent is running there, InvalidValue if the directory cannot
-    be used.
+    Raises Conflict if an agent is
+    running there, InvalidValue if the directory cannot be used, Unavailable if dockerd
+    does not answer.
     """
     lock = DirectoryLock(work_dir)
     try:
@@ -49,6 +51,10 @@ async def clean_up(work_dir: Path, isolators: tuple[str, ...], flags: Mapping[st
                 isolator = factory(facts)
                 await asyncio.to_thread(isolator.recover, ())
                 await asyncio.to_thread(isolator.close)
+        if containerizers.DOCKER in flags.get(containerizers.FLAG, ()):
+            from agent.containers.docker import cleanup
+
+            ended += await cleanup.clean_up(docker_settings(flags), str(work_dir), agent_id)
         forget_word(str(work_dir))
         forget_all(work_dir)
         log.info("cleaned up", agent=agent_id, containers_ended=ended)

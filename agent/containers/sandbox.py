@@ -112,6 +112,19 @@ def open_directory(root: int, parts: Iterable[str]) -> int:
     return fd
 
 
+def make_directory(root: int, parts: Iterable[str], uid: int, gid: int) -> int:
+    """As `open_directory`, and what is missing is made, for `uid` and `gid`."""
+    fd = os.dup(root)
+    for part in parts:
+        try:
+            fd = _swap(fd, _made(fd, check_part(part), MODE))
+            _give(fd, uid, gid)
+        except BaseException:
+            os.close(fd)
+            raise
+    return fd
+
+
 def open_file(sandbox: int, parts: list[str]) -> int:
     """Open the regular file `parts` beneath the sandbox for reading.
 

@@ -198,7 +198,8 @@ def _spec(
         if not command.HasField("value"):
             raise InvalidValue("command.value", "", "must be there: it is given to the shell")
         executable, argv = SHELL, ["sh", "-c", command.value]
-    elif command.value:
+    elif command.value or holders[0].container.type == pb.ContainerInfo.DOCKER:
+        # Of an image the program may be its own: docker takes it from `command`.
         executable, argv = command.value, list(command.arguments) or [command.value]
     else:
         raise InvalidValue("command.value", "", "must name what to run")

@@ -59,7 +59,8 @@ class Settings:
     recovery_timeout_s: float = 0.0
     # Names this run of the kernel: no process outlives it.
     boot_id: str = ""
-    # What tasks may ask for because of the isolators that are on (Isolator.provides).
+    # What tasks may ask for because of the isolators that are on (Isolator.provides), or
+    # because docker is there.
     provided: frozenset[str] = frozenset()
 
 

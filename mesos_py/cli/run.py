@@ -83,6 +83,20 @@ MAX_INSTANCES: Final = 10_000
 )
 @click.option("--name", help="What to call it.  [default: the command's first word]")
 @click.option("--role", default="*", show_default=True, help="The role to run it under.")
+@click.option("--image", help="Run it in a docker container of this image.")
+@click.option(
+    "--volume",
+    "volumes",
+    multiple=True,
+    metavar="SOURCE:TARGET[:ro]",
+    help="With --image: a path of the agent in the container.  Repeatable.",
+)
+@click.option(
+    "--network",
+    metavar="NETWORK",
+    help="With --image: host, bridge, none, or a network of docker's.  [default: host]",
+)
+@click.option("--pull", is_flag=True, help="With --image: pull it even if the agent has it.")
 @click.option("--user", help="Who it runs as on the agents.  [default: you]")
 @click.option(
     "--host",
@@ -156,6 +170,7 @@ def command(master: str | None, **options: Any) -> int:
 def spec_of(options: dict[str, Any]) -> Spec:
     """What to run, checked.  Raises InvalidValue naming the option."""
     from mesos_py.cli.running.job import Spec
+    from mesos_py.containers import fit
     from mesos_py.resources import Resources
 
     words: Sequence[str] = options["command"]
@@ -170,11 +185,15 @@ def spec_of(options: dict[str, Any]) -> Spec:
         raise InvalidValue(f"--{error.field}", error.value, error.reason) from None
     if not each:
         raise InvalidValue("--cpus", 0, "it needs something of a machine: cpus, mem or others")
+    to_run = command_of(words, shell=shell, env=options["env"], uris=options["uris"])
+    container = container_of(options)
+    if container is not None:
+        fit(to_run, container)
     return Spec(
         name=name,
-        container=plain_of(options),
         ids=f"{_NOT_IN_IDS.sub('_', name)}-{secrets.token_hex(3)}",
-        command=command_of(words, shell=shell, env=options["env"], uris=options["uris"]),
+        command=to_run,
+        container=container,
         each=each,
         instances=options["instances"],
         ports=options["ports"],
@@ -182,18 +201,38 @@ def spec_of(options: dict[str, Any]) -> Spec:
     )
 
 
-def plain_of(options: dict[str, Any]) -> ContainerInfo | None:
-    """The limits and the network that the options ask for.  Raises InvalidValue."""
-    from mesos_py.plain_containers import parse_rlimit, plain_container
+def container_of(options: dict[str, Any]) -> ContainerInfo | None:
+    """What to run it in; None: nothing special.  Raises InvalidValue naming the option."""
+    from mesos_py.containers import docker_container
+    from mesos_py.plain_containers import parse_rlimit, plain_container, rlimit_info
 
-    if not options["rlimits"] and not options["own_network"]:
-        return None
+    image = options["image"]
+    if image is None:
+        for name in ("volumes", "network", "pull"):
+            if options[name]:
+                flag = f"--{name.removesuffix('s')}"
+                raise InvalidValue(flag, options[name], "is for a container: give --image")
+    elif options["own_network"]:
+        raise InvalidValue("--own-network", True, "is not for images: give --network bridge")
     try:
         limits = dict(parse_rlimit(text) for text in options["rlimits"])
+        if image is not None:
+            container = docker_container(
+                image,
+                volumes=options["volumes"],
+                network=options["network"] or "host",
+                force_pull=options["pull"],
+            )
+            if limits:
+                container.rlimit_info.CopyFrom(rlimit_info(limits))
+            return container
+        if not limits and not options["own_network"]:
+            return None
         network = "mesos-py" if options["own_network"] else None
         return plain_container(network=network, rlimits=limits)
     except InvalidValue as error:
-        raise InvalidValue("--rlimit", error.value, error.reason) from None
+        flag = f"--{error.field.removesuffix('s')}"
+        raise InvalidValue(flag, error.value, error.reason) from None
 
 
 def settings_of(master: str, job: Job, options: dict[str, Any]) -> Settings:

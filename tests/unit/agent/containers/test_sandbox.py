@@ -128,6 +128,19 @@ def test_a_sandbox_and_its_files_belong_to_the_tasks_user(root, tmp_path):
     assert (tmp_path / "agents/A/runs").stat().st_uid == 0
 
 
+@pytest.mark.needs("root")
+def test_directories_in_a_sandbox_are_made_for_its_owner_and_follow_no_link(root, tmp_path):
+    with sandbox.closing(make(root)) as fd:
+        for _ in range(2):
+            os.close(sandbox.make_directory(fd, ["a", "b"], 65534, 65534))
+        place = tmp_path / "agents/A/runs/c1"
+        assert [(place / name).stat().st_uid for name in ("a", "a/b")] == [65534, 65534]
+        (place / "link").symlink_to("/tmp")
+        for parts in (["link"], ["link", "x"], ["..", "x"]):
+            with pytest.raises((OSError, ValueError)):
+                sandbox.make_directory(fd, parts, 65534, 65534)
+
+
 def test_the_race_of_swapping_a_file_for_a_link_never_shows_the_canary(root, tmp_path, canary):
     place = tmp_path / "agents/A/runs/c1"
     with sandbox.closing(make(root)) as fd:

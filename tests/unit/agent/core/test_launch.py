@@ -186,6 +186,16 @@ def test_what_the_agent_cannot_do_is_refused_in_words_and_not_left_out(task, wor
     assert not world.specs()
 
 
+def test_docker_containers_are_for_agents_that_run_them():
+    world = AgentWorld(provided=frozenset({"docker"}))
+    own = pb.CommandInfo(shell=False)  # what the image says
+    world.run(command("t", container=DOCKER), command("u", command=own, container=DOCKER))
+    world.run(for_executor("v", executor_info(container=DOCKER)))
+    assert [spec.container for spec in world.specs()] == [DOCKER] * 3
+    world.run(command("w", command=own))
+    assert "must name what to run" in world.last("w").message
+
+
 def test_a_container_that_asks_for_nothing_special_is_none():
     world = AgentWorld()
     world.run(command("t", container=pb.ContainerInfo(type=pb.ContainerInfo.MESOS)))

@@ -148,6 +148,35 @@ def test_gpus_bring_the_capability_without_which_none_are_offered():
     assert len(settings("true").framework.capabilities) == 0
 
 
+def test_an_image_makes_a_container():
+    made = spec(
+        "--image", "i:1", "--volume", "/a:/b:ro", "--network", "bridge", "--pull", "--", "ls", "-l"
+    )
+    container = made.container
+    assert (container.docker.image, container.docker.network) == ("i:1", 2)
+    assert container.docker.force_pull_image
+    assert (container.volumes[0].host_path, container.volumes[0].container_path) == ("/a", "/b")
+    # For docker the program is not among its own arguments.
+    assert (made.command.value, list(made.command.arguments)) == ("ls", ["-l"])
+    assert spec("true").container is None
+
+
+@pytest.mark.parametrize(
+    ("args", "option"),
+    [
+        (("--volume", "/a:/b"), "--volume"),
+        (("--network", "host"), "--network"),
+        (("--pull",), "--pull"),
+        (("--image", ""), "--image"),
+        (("--image", "i", "--volume", "/a"), "--volume"),
+    ],
+)
+def test_options_of_containers_that_make_no_sense_are_named(args, option):
+    with pytest.raises(InvalidValue) as caught:
+        spec(*args, "true")
+    assert caught.value.field == option
+
+
 @pytest.mark.parametrize("count", ["0", "-1", "10001", "many"])
 def test_an_impossible_number_of_instances_is_bad_input(count, cli):
     ended = cli("run", "-n", count, "true")
