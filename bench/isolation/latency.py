@@ -36,7 +36,7 @@ READY_WITHIN_S: Final = 20.0
 # As many daemons would: each process leads a session, so that no automatic grouping of
 # sessions by the kernel (sched_autogroup) makes them one.
 HOG: Final = (
-    f"i=0; while [ $i -lt {SPINNING} ]; do setsid sh -c 'while :; do :; done' & i=$((i+1));"
+    "i=0; while [ $i -lt {spinning} ]; do setsid sh -c 'while :; do :; done' & i=$((i+1));"
     " done; wait"
 )
 NOTES: Final = (
@@ -73,7 +73,7 @@ class Latencies:
         return statistics.median(self.by["no hog"])
 
 
-def measure(root: str, runs: int, seconds: float) -> Latencies:
+def measure(root: str, runs: int, seconds: float, spinning: int) -> Latencies:
     missing = [name for name in NEEDS if shutil.which(name) is None]
     if missing:
         raise BenchFailed(f"needs {', '.join(missing)}")
@@ -84,7 +84,10 @@ def measure(root: str, runs: int, seconds: float) -> Latencies:
             _, master = running.daemon("master")
             flags = ["--master", master, "--resources", AGENT, "--isolation", isolation]
             running.daemon("agent", *flags, "--tasks-on-exit=end", "--cgroups-root", root)
-            asyncio.run(_beside(running, master, port, isolation, found, runs, seconds))
+            hog = HOG.replace("{spinning}", str(spinning))
+            asyncio.run(
+                _beside(running, master, port, isolation, hog, found, runs=runs, seconds=seconds)
+            )
     return found
 
 
@@ -93,7 +96,9 @@ async def _beside(
     master: str,
     port: int,
     isolation: str,
+    command: str,
     found: Latencies,
+    *,
     runs: int,
     seconds: float,
 ) -> None:
@@ -108,7 +113,7 @@ async def _beside(
                 alone = await asyncio.to_thread(_requests, port, count)
                 found.by.setdefault("no hog", []).append(alone)
             hog = f"hog-{number}"
-            await tasks.start(SIZE, (hog, HOG))
+            await tasks.start(SIZE, (hog, command))
             await asyncio.sleep(0.5)  # until all of them spin
             if isolation == "posix":
                 count = max(3, int(REQUESTS_UNISOLATED_PER_S * seconds))
