@@ -24,7 +24,13 @@ DISTRIBUTIONS: Final = (
     *("pytest", "pytest-asyncio", "pluggy", "iniconfig", "packaging", "pygments"),
     *("hypothesis", "sortedcontainers", "protobuf", "typing_extensions"),
 )
-SOURCES: Final = ("mesos_py", "agent", "tests/kit", "tests/system", "tests/conftest.py")
+SOURCES: Final = (
+    "mesos_py",
+    "agent",
+    "tests/kit",
+    "tests/system/test_cgroups.py",
+    "tests/conftest.py",
+)
 
 
 def build() -> None:
