@@ -22,6 +22,7 @@ from agent.api.master_link import MasterLink
 from agent.api.shell import Shell
 from agent.checkpoint import cleanup
 from agent.checkpoint.store import Checkpoint, boot_id, forget_all
+from agent.checks.wiring import prober_of
 from agent.containers import containerizers
 from agent.containers.docker.flags import DockerFlags
 from agent.containers.isolating import Isolating
@@ -300,10 +301,12 @@ class AgentDaemon:
         self._docker = containerizers.docker_launcher(
             dataclasses.asdict(flags), settings, shell, fetcher, metrics
         )
-        shell.wire(link, Router(launcher, self._docker), executors, files)
+        prober = prober_of(core, shell, launcher, self._docker)
+        shell.wire(link, Router(launcher, self._docker), executors, files, prober)
         if self._agent_id:
             launcher.isolating = Isolating(self._isolators())
         stack.push_async_callback(self._end_launcher, launcher)
+        stack.push_async_callback(prober.close)
         docker_saved, others = containerizers.split(saved, flags.containerizers)
         if self._docker is not None:
             # An agent that comes back has other tasks to see to, and waits for dockerd.

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from agent.checks.command import CommandProbes, end_leftovers
 from agent.containers import adrift, sandbox, settling
 from agent.containers.isolating import Isolating
 from agent.containers.processes import become_subreaper, start_ticks
@@ -34,6 +35,7 @@ from agent.containers.users import User, Users
 from agent.containers.warden import OnAgentLoss
 from agent.containers.warden_client import WardenClient, attach, forget_word
 from agent.core.effects import ContainerSpec, Signal
+from agent.core.health import Outcome
 from agent.core.records import Exit
 from agent.core.recovery import SavedContainer
 from agent.fetcher.fetcher import Fetcher
@@ -66,6 +68,8 @@ class ContainerEvents(Protocol):
     def container_ended(self, container_id: str, exit: Exit) -> None: ...
 
     def container_limited(self, container_id: str, limitation: Limitation) -> None: ...
+
+    def probe_ended(self, container_id: str, kind: str, number: int, outcome: Outcome) -> None: ...
 
     def containers_told(self) -> None:
         """That was all for now: act on it."""
@@ -124,6 +128,7 @@ class Launcher:
         # Containers of which the file of a warden that has ended tells.
         self._left_word: set[str] = set()
         self.isolating = Isolating([])
+        self.probes = CommandProbes(self._send, events.probe_ended)
 
     async def start(self, saved: Sequence[SavedContainer] = ()) -> None:
         """`saved`: containers of the agent's earlier run.  How each is now is told as
@@ -138,6 +143,7 @@ class Launcher:
         if attached is None:
             known = await asyncio.to_thread(settling.read, self._work_dir)
             self._left_word = set(known.results)
+            await asyncio.to_thread(end_leftovers, {each.container_id for each in saved})
         else:
             known, since = settling.asked(attached)
         outcomes = await asyncio.to_thread(settling.settle, saved, known, self._has_begun)
@@ -350,6 +356,7 @@ class Launcher:
             rlimits=list(extra.rlimits),
         )
         container.request = request
+        self.probes.about_to_start(request, spec.holders)
         self._send(["start", request])
 
     def _send(self, message: list[Any]) -> None:
@@ -371,8 +378,10 @@ class Launcher:
             self._started(container_id, detail)
         elif what == "failed":
             self._fail(container_id, detail)
-        else:
+        elif what == "ended":
             self._ended(container_id, Exit(detail))
+        else:
+            self.probes.heard(what, container_id, detail)
 
     def _started(self, container_id: str, pid: int) -> None:
         container = self._containers.get(container_id)
@@ -413,6 +422,7 @@ class Launcher:
 
     def _fail(self, container_id: str, message: str) -> None:
         if self._containers.pop(container_id, None) is not None:
+            self.probes.forget(container_id)
             self.isolating.cleanup(container_id)
             self._events.container_failed(container_id, message)
 
@@ -435,6 +445,7 @@ class Launcher:
         """Nothing of it runs; `limitation`: what an isolator says was the cause."""
         if self._containers.pop(container_id, None) is None:
             return
+        self.probes.forget(container_id)
         self.isolating.cleanup(container_id)
         if limitation is not None:
             # A task that says it has succeeded has coped.
@@ -453,6 +464,7 @@ class Launcher:
                 self._settle_start(container)
             if container.phase is _Phase.RUNNING:
                 self._take_in(container)
+        self.probes.lost(self._take_in_probe)
         self._inherited = False
         count = len(self._strays)
         log.warning("tasks of the lost warden are watched by the agent", count=count)
@@ -483,6 +495,18 @@ class Launcher:
             self._ended(container_id, Exit(None, UNSEEN))
         if container.signal is not None:
             self._strays.signal(container_id, container.signal)
+
+    def _take_in_probe(self, probe_id: str, pid: int) -> None:
+        """End a probe that has lost its warden; a child of ours is reaped, too."""
+        if not self._inherited:
+            marked = just_started(probe_id)
+            if marked or pid:
+                self._strays.add_child(probe_id, marked or pid)
+            if not marked:
+                return  # it has ended already
+        elif found := adrift.find(probe_id, None, 0):
+            self._strays.add_adrift(probe_id, found)
+        self._strays.signal(probe_id, signal.SIGKILL)
 
     async def _restart_warden(self) -> None:
         now_s = asyncio.get_running_loop().time()
