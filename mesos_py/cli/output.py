@@ -29,6 +29,8 @@ _STATE_STYLES: Final = {
     "UNREACHABLE": "red",
     "KILLED": "yellow",
     "KILLING": "yellow",
+    "healthy": "green",
+    "unhealthy": "red",
     "connected": "green",
     "active": "green",
     "inactive": "yellow",
