@@ -19,6 +19,7 @@ import grpc.aio
 from agent.api.executor_service import ExecutorServer, ExecutorService
 from agent.api.files import FileService
 from agent.api.master_link import MasterLink
+from agent.api.metrics import observe, used_by
 from agent.api.shell import Shell
 from agent.checkpoint import cleanup
 from agent.checkpoint.store import Checkpoint, boot_id, forget_all
@@ -316,6 +317,7 @@ class AgentDaemon:
         await executor_server.start(executors)
         if self._docker is not None and self._agent_id:
             self._docker.recover(self._agent_id, docker_saved)
+        observe(stack, server, core, used_by(launcher, self._docker), metrics, keeper.http)
         agent_pb2_grpc.add_AgentFilesServicer_to_server(files, server)
         await server.start()
         linking = asyncio.create_task(link.run())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -202,11 +202,24 @@ class Isolating:
 
         self._submit(container_id, work)
 
+    async def used(self, container_id: str) -> Mapping[str, float]:
+        """What all isolators can say; {} where none counts."""
+        return await self.run(container_id, lambda: self.usage(container_id)) if self.active else {}
+
     def usage(self, container_id: str) -> dict[str, float]:
         """What all isolators can say.  In a thread."""
         numbers: dict[str, float] = {}
         for each in self._isolators:
-            numbers.update(each.usage(container_id))
+            try:
+                numbers.update(each.usage(container_id))
+            except Exception as error:
+                # The others' numbers are good all the same.
+                log.warning(
+                    "usage failed",
+                    container=container_id,
+                    isolator=type(each).__name__,
+                    error=error,
+                )
         return numbers
 
     async def close(self) -> None:

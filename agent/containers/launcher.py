@@ -464,7 +464,7 @@ class Launcher:
                 self._settle_start(container)
             if container.phase is _Phase.RUNNING:
                 self._take_in(container)
-        self.probes.lost(self._take_in_probe)
+        self.probes.lost(self._strays.end_adrift if self._inherited else self._strays.end_child)
         self._inherited = False
         count = len(self._strays)
         log.warning("tasks of the lost warden are watched by the agent", count=count)
@@ -495,18 +495,6 @@ class Launcher:
             self._ended(container_id, Exit(None, UNSEEN))
         if container.signal is not None:
             self._strays.signal(container_id, container.signal)
-
-    def _take_in_probe(self, probe_id: str, pid: int) -> None:
-        """End a probe that has lost its warden; a child of ours is reaped, too."""
-        if not self._inherited:
-            marked = just_started(probe_id)
-            if marked or pid:
-                self._strays.add_child(probe_id, marked or pid)
-            if not marked:
-                return  # it has ended already
-        elif found := adrift.find(probe_id, None, 0):
-            self._strays.add_adrift(probe_id, found)
-        self._strays.signal(probe_id, signal.SIGKILL)
 
     async def _restart_warden(self) -> None:
         now_s = asyncio.get_running_loop().time()
