@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -142,16 +142,13 @@ async def test_a_server_that_is_not_there_is_not_healthy(master, agent, unused_p
 
 
 @pytest.fixture
-async def silent(unused_port: int) -> AsyncIterator[int]:
+def silent() -> Iterator[int]:
     """A server that takes connections and never says a word."""
-    held = []
-    server = await asyncio.start_server(
-        lambda _, writer: held.append(writer), "127.0.0.1", unused_port
-    )
-    yield unused_port
-    for each in held:
-        each.close()
-    server.close()
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        # The kernel takes them; nobody accepts.
+        made.listen(100)
+        yield int(made.getsockname()[1])
 
 
 async def test_a_probe_without_an_answer_ends_by_its_timeout(master, agent, silent):
