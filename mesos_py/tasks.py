@@ -202,6 +202,8 @@ def uri(
     return CommandInfo.URI(
         value=value, executable=executable, extract=extract, cache=cache, output_file=output_file
     )
+
+
 def health_command(
     command: Command,
     *,

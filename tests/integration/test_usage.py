@@ -36,7 +36,7 @@ IDLE = "setsid sleep 1000 & exec sleep 1000"
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     directory: Path = tmp_path_factory.mktemp("usage")
     with Cluster(directory, metrics_port="0") as made:
-        made.start_agents("a", "b", metrics_port="0")
+        made.start_agents("a", "b")
         assert made.operator.agents()
         yield made
 
@@ -50,8 +50,7 @@ def framework(cluster: Cluster) -> Iterator[Framework]:
 class Scrape:
     """What a daemon's /metrics says."""
 
-    def __init__(self, daemon: Daemon) -> None:
-        (port,) = set(re.findall(r"metrics served ip=127.0.0.1 port=(\d+)", daemon.log))
+    def __init__(self, port: int) -> None:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
             assert answer.headers["Content-Type"].startswith("text/plain; version=")
             families = text_string_to_metric_families(answer.read().decode())
@@ -106,7 +105,7 @@ def test_an_agent_that_does_not_answer_is_named_and_the_others_are_shown(cluster
 
 
 def test_prometheus_has_series_of_live_containers_only(cluster, framework):
-    agent = cluster.agents[0]
+    port = http_port(cluster, "a")
     status = framework.run("while ! test -f $END; do sleep 0.02; done", host="a", env=end(cluster))
     labels = {
         "framework": framework.id,
@@ -114,19 +113,28 @@ def test_prometheus_has_series_of_live_containers_only(cluster, framework):
         "task": status.task_id.value,
         "container": status.container_status.container_id.value,
     }
-    found = Scrape(agent)
+    found = Scrape(port)
     assert found.value("mesos_py_container_pids", **labels) >= 1
     assert found.value("mesos_py_container_memory_rss_bytes", **labels) > 0
     assert found.value("mesos_py_container_cpu_user_seconds_total", **labels) >= 0
     assert found.value("mesos_py_agent_containers") == 1
     assert found.value("mesos_py_agent_registered") == 1
-    master = Scrape(cluster.master)
+    master = Scrape(metrics_port(cluster.master))
     assert master.value("mesos_py_master_agents_connected") == 2
     assert master.value("mesos_py_master_tasks_running") == 1
     assert master.value("mesos_py_master_task_states_total", state="TASK_RUNNING") >= 1
     Path(end(cluster)["END"]).touch()
     framework.status(status.task_id.value, TASK_FINISHED)
-    assert not [s for s in Scrape(agent).samples if s.name.startswith("mesos_py_container_")]
+    assert not [s for s in Scrape(port).samples if s.name.startswith("mesos_py_container_")]
+
+
+def http_port(cluster: Cluster, name: str) -> int:
+    return cluster.agent_row(name).agent_info.http_port
+
+
+def metrics_port(daemon: Daemon) -> int:
+    (port,) = set(re.findall(r"metrics served ip=127.0.0.1 port=(\d+)", daemon.log))
+    return int(port)
 
 
 def end(cluster: Cluster) -> dict[str, str]:
