@@ -22,11 +22,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from agent.checks.command import CommandProbes, end_leftovers
 from agent.containers import adrift, sandbox, settling
-from agent.containers.isolating import Isolating
+from agent.containers.events import ContainerEvents
+from agent.containers.isolating import Isolating, described
 from agent.containers.processes import become_subreaper, start_ticks
 from agent.containers.settling import LOST_AT_START, UNSEEN
 from agent.containers.spawn import StartRequest
@@ -35,11 +36,10 @@ from agent.containers.users import User, Users
 from agent.containers.warden import OnAgentLoss
 from agent.containers.warden_client import WardenClient, attach, forget_word
 from agent.core.effects import ContainerSpec, Signal
-from agent.core.health import Outcome
 from agent.core.records import Exit
 from agent.core.recovery import SavedContainer
 from agent.fetcher.fetcher import Fetcher
-from agent.isolation.base import NOTHING, Container, Limitation, Preparation
+from agent.isolation.base import NOTHING, Limitation, Preparation
 from mesos_py import logs
 from mesos_py.errors import MesosPyError
 from mesos_py.resources import Resources
@@ -52,28 +52,6 @@ STOPPED = "stopped before it was started"
 RESTART_PAUSE_S = 1.0
 QUICK_RESTARTS = 3
 RESTARTS_WINDOW_S = 60.0
-
-
-class ContainerEvents(Protocol):
-    """Who is told of containers.  Called on the event loop."""
-
-    def container_addressed(self, container_id: str, addresses: tuple[str, ...]) -> None:
-        """It has a network of its own.  Before `container_started`, or after a restart."""
-        ...
-
-    def container_started(self, container_id: str, pid: int, start_ticks: int) -> None: ...
-
-    def container_failed(self, container_id: str, message: str) -> None: ...
-
-    def container_ended(self, container_id: str, exit: Exit) -> None: ...
-
-    def container_limited(self, container_id: str, limitation: Limitation) -> None: ...
-
-    def probe_ended(self, container_id: str, kind: str, number: int, outcome: Outcome) -> None: ...
-
-    def containers_told(self) -> None:
-        """That was all for now: act on it."""
-        ...
 
 
 class _Phase(enum.Enum):
@@ -298,20 +276,8 @@ class Launcher:
             sandbox.closing(sandbox.create(root, spec.sandbox, user.uid, user.gid)),
         ):
             pass
-        first = next((each for each in spec.holders if isinstance(each, pb.TaskInfo)), None)
-        labels = first.labels.labels if first is not None else ()
-        container = Container(
-            container_id=spec.container_id,
-            framework_id=spec.framework_id,
-            executor_id=spec.executor_id,
-            sandbox="/".join((self._work_dir, *spec.sandbox)),
-            uid=user.uid,
-            gid=user.gid,
-            resources=spec.resources(),
-            info=spec.container,
-            labels={label.key: label.value for label in labels},
-        )
-        return user, self.isolating.prepare(container)
+        where = "/".join((self._work_dir, *spec.sandbox))
+        return user, self.isolating.prepare(described(spec, where, user.uid, user.gid))
 
     def _prepared(
         self,
