@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from agent.containers.probes import UNKNOWN_CONTAINER
 from agent.containers.processes import MARKER, marked_container
 from agent.containers.spawn import StartRequest
 from agent.core.effects import Signal
@@ -103,7 +102,7 @@ class CommandProbes:
         self._bases.pop(container_id, None)
 
     def heard(self, what: str, probe: str, detail: Any) -> None:
-        """The warden has started one, or it has ended."""
+        """The warden has started one, or could not, or it has ended."""
         running = self._running.get(probe)
         if running is None:
             return
@@ -111,7 +110,8 @@ class CommandProbes:
             running.pid = detail
             return
         del self._running[probe]
-        self._tell(running, _outcome(*detail))
+        lost = what == "unprobed"
+        self._tell(running, Outcome(None, None, detail) if lost else _outcome(*detail))
         if running.next is not None:
             self._start(running.next)
 
@@ -191,8 +191,6 @@ def _request(
 
 
 def _outcome(status: int | None, output: str, why: str) -> Outcome:
-    if status is None and why == UNKNOWN_CONTAINER:
-        return Outcome(None, None, why)
     if status is None:
         return Outcome(False, None, f"it could not be run: {why}")
     exit = Exit(status)

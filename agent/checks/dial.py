@@ -15,25 +15,32 @@ _CLONE_NEWNET: Final = 0x40000000
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
+class CannotLook(Exception):
+    """There is no socket to try it with: that says nothing of the task."""
+
+
 def network_of(pid: int) -> tuple[str, ...]:
-    """The network of a process, if that is not the agent's own."""
+    """The network of a process, if that is not the agent's own.  Raises CannotLook."""
     network = Path(f"/proc/{pid}/ns/net")
     try:
-        if not pid or network.readlink() == Path("/proc/self/ns/net").readlink():
-            return ()
-    except OSError:
-        return ()  # it has just ended, or is not ours to see
-    return (str(network),)
+        own = network.readlink() == Path("/proc/self/ns/net").readlink()
+    except OSError as error:
+        # It has just ended, or is not ours to see.
+        raise CannotLook(f"the task's network: {error}") from None
+    return () if own else (str(network),)
 
 
 def open_socket(family: int, namespaces: Sequence[str]) -> socket.socket:
     """A non-blocking TCP socket in the network namespace among `namespaces`.
 
     Without one there it is in our own network.  A socket stays in the network that it
-    was made in, so a thread goes there for a moment and ends.  Raises OSError.
+    was made in, so a thread goes there for a moment and ends.  Raises CannotLook.
     """
     if not namespaces:
-        return _socket(family)
+        try:
+            return _socket(family)
+        except OSError as error:
+            raise CannotLook(f"no socket: {error}") from None
     made: list[socket.socket | OSError] = []
 
     def work() -> None:
@@ -49,7 +56,7 @@ def open_socket(family: int, namespaces: Sequence[str]) -> socket.socket:
     thread.join()
     (result,) = made
     if isinstance(result, OSError):
-        raise result
+        raise CannotLook(f"no socket in the task's network: {result}")
     return result
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from agent.checks import tcp
-from agent.checks.dial import network_of
+from agent.checks.dial import CannotLook, network_of
 from agent.core.effects import StartProbe, StopProbe
 from agent.core.health import Outcome
 from mesos_py import logs
@@ -98,6 +98,8 @@ class Prober:
                 outcome = await self._tried(probe)
         except TimeoutError:
             outcome = Outcome(False, None, f"no answer within {probe.timeout_s:g} s")
+        except CannotLook as error:
+            outcome = Outcome(None, None, str(error))
         except Exception as error:
             # Our own fault: not for the task to die of.
             log.exception("probe failed", container=probe.container_id, kind=probe.kind)

@@ -14,12 +14,11 @@ import selectors
 import time
 from typing import Final, cast
 
-from agent.containers.spawn import Spawner, StartError, StartRequest
+from agent.containers.spawn import Spawner, StartRequest
 
 # Of the output the end is kept; a probe that writes more than the limit is killed.
 _KEPT_BYTES: Final = 1024
 LIMIT_BYTES: Final = 1024 * 1024
-UNKNOWN_CONTAINER: Final = "it is not known how the container was started"
 
 
 class Probe:
@@ -64,12 +63,15 @@ class Probes:
         return probe_id in self._probes
 
     def start(self, request: StartRequest, container_id: str, limit_s: float) -> int:
-        """Start one; its pid.  `limit_s` 0: it may take for ever.  Raises StartError."""
+        """Start one; its pid.  `limit_s` 0: it may take for ever.
+
+        Raises StartError, and others where that says nothing of the container.
+        """
         if not request["sandbox"]:
             # From an agent that was started anew.
             base = self._bases.get(container_id)
             if base is None:
-                raise StartError(UNKNOWN_CONTAINER)
+                raise LookupError("it is not known how the container was started")
             own = {"id": request["id"], "exe": request["exe"], "argv": request["argv"]}
             request = cast(StartRequest, {**base, **own, "env": {**base["env"], **request["env"]}})
         reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)

@@ -266,8 +266,9 @@ class Warden:
         except StartError as error:
             self._answers.append(["probed", probe_id, [None, "", str(error)]])
         except Exception as error:
+            # Our own fault, such as no more descriptors: for no task to die of.
             text = f"{type(error).__name__}: {error}"
-            self._answers.append(["probed", probe_id, [None, "", text]])
+            self._answers.append(["unprobed", probe_id, text])
         else:
             self._processes.add(probe_id, pid)
             self._answers.append(["probing", probe_id, pid])

@@ -23,6 +23,7 @@ From the warden::
     ["ended", id, status]         the wait status; nothing of the container runs any more
     ["probing", id, pid]
     ["probed", id, [status, output, why]]  null and why it was not started; or why killed
+    ["unprobed", id, text]        why it was not even tried
 
 The warden imports this module: it must stay small (no mesos_py, no grpc).
 """
