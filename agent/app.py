@@ -37,10 +37,10 @@ from agent.fetcher.fetcher import Fetcher
 from agent.ids import RandomIds
 from agent.isolation import base as isolation
 from agent.isolation.network.addresses import check_range
-from agent.resources import offered, parse_attributes, taken_ports
+from agent.resources import offered, parse_attributes, warn_of_taken_ports
 from agent.sandboxes.flags import SandboxFlags
 from agent.sandboxes.keeper import SandboxKeeper
-from mesos_py import config, logs, ranges, rpc
+from mesos_py import config, logs, rpc
 from mesos_py.address import Address
 from mesos_py.clock import SystemClock
 from mesos_py.config import at_least, between, flag
@@ -247,7 +247,7 @@ class AgentDaemon:
             self._resources = offered(flags.resources, self.work_dir)
             self._checkpoint = Checkpoint(self.work_dir)
             stack.callback(self._checkpoint.close)
-            _warn_of_taken_ports(self._resources)
+            warn_of_taken_ports(self._resources)
             server = rpc.new_server()
             stack.push_async_callback(server.stop, 0.2)
             self.port = rpc.bind(server, flags.ip, flags.port)
@@ -460,24 +460,6 @@ class AgentDaemon:
         await self._clean_up.aclose()
         if self._failure is not None:
             raise self._failure
-
-
-def _warn_of_taken_ports(resources: Resources) -> None:
-    """Ports that the kernel hands to anybody are bad ones to promise to tasks."""
-    settings = Path("/proc/sys/net/ipv4")
-    try:
-        own = (settings / "ip_local_port_range").read_text()
-        reserved = (settings / "ip_local_reserved_ports").read_text()
-    except OSError:
-        return
-    taken = taken_ports(resources.ranges.get("ports", ()), own, reserved)
-    if taken:
-        log.warning(
-            "offered ports are also given to any process that wants one: tasks may find them in "
-            "use; offer others, or add them to net.ipv4.ip_local_reserved_ports",
-            ports=ranges.text(taken),
-            ip_local_port_range=own.strip().replace("\t", "-"),
-        )
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:

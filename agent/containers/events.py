@@ -24,8 +24,12 @@ class ContainerEvents(Protocol):
 
     def container_limited(self, container_id: str, limitation: Limitation) -> None: ...
 
-    def probe_ended(self, container_id: str, kind: str, number: int, outcome: Outcome) -> None: ...
-
     def containers_told(self) -> None:
         """That was all for now: act on it."""
         ...
+
+
+class ProbedContainerEvents(ContainerEvents, Protocol):
+    """Where containers are probed by commands, too."""
+
+    def probe_ended(self, container_id: str, kind: str, number: int, outcome: Outcome) -> None: ...

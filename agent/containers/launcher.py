@@ -26,7 +26,7 @@ from typing import Any
 
 from agent.checks.command import CommandProbes, end_leftovers
 from agent.containers import adrift, sandbox, settling
-from agent.containers.events import ContainerEvents
+from agent.containers.events import ProbedContainerEvents
 from agent.containers.isolating import Isolating, described
 from agent.containers.processes import become_subreaper, start_ticks
 from agent.containers.settling import LOST_AT_START, UNSEEN
@@ -81,7 +81,7 @@ class Launcher:
     def __init__(
         self,
         work_dir: str,
-        events: ContainerEvents,
+        events: ProbedContainerEvents,
         fetcher: Fetcher,
         on_agent_loss: OnAgentLoss = OnAgentLoss.KILL,
         recovery_timeout_s: float = 900.0,
