@@ -9,18 +9,17 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from agent.checks.words import ending
 from agent.containers.processes import MARKER, marked_container
 from agent.containers.spawn import StartRequest
 from agent.core.effects import Signal
 from agent.core.health import Outcome
 from agent.core.launch import argv_of
 from agent.core.records import Exit
-from mesos_py.errors import shortened
 from mesos_py.v1 import types_pb2 as pb
 
 # The core stops a probe that takes too long; should the agent be gone, the warden does.
 WARDEN_SLACK_S: Final = 5.0
-_MAX_OUTPUT: Final = 200
 
 # Container, kind of check, number of the probe, what it found.
 Ended: TypeAlias = Callable[[str, str, int, Outcome], None]
@@ -194,11 +193,4 @@ def _outcome(status: int | None, output: str, why: str) -> Outcome:
     if status is None:
         return Outcome(False, None, f"it could not be run: {why}")
     exit = Exit(status)
-    text = exit.text("the command")
-    if why:
-        text = f"{text}, since {why}"
-    last = next((line for line in reversed(output.splitlines()) if line.strip()), "")
-    if last and exit.code != 0:
-        shown = "".join(char if char.isprintable() else " " for char in last.strip())
-        text = f"{text}: {shortened(shown, _MAX_OUTPUT)}"
-    return Outcome(exit.code == 0, exit.code, text)
+    return Outcome(exit.code == 0, exit.code, ending(exit, output, why))

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from agent.checks.words import ending
 from agent.core.health import Outcome
 from agent.core.launch import argv_of
 from agent.core.records import Exit
-from mesos_py.errors import shortened
 from mesos_py.v1 import types_pb2 as pb
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 # Container, argv, environment; see DockerLauncher.run_in.
 RunIn: TypeAlias = Callable[[str, list[str], Mapping[str, str]], Coroutine[Any, Any, "Ran | None"]]
-_MAX_OUTPUT = 200
 
 
 class DockerProbes:
@@ -70,9 +69,4 @@ def _outcome(ran: Ran | None) -> Outcome:
         return Outcome(None, None, "the container does not run")
     if ran.code is None:
         return Outcome(None, None, f"dockerd does not say how it ended: {ran.output}")
-    text = Exit(ran.code << 8).text("the command")
-    last = next((line for line in reversed(ran.output.splitlines()) if line.strip()), "")
-    if last and ran.code:
-        shown = "".join(char if char.isprintable() else " " for char in last.strip())
-        text = f"{text}: {shortened(shown, _MAX_OUTPUT)}"
-    return Outcome(ran.code == 0, ran.code, text)
+    return Outcome(ran.code == 0, ran.code, ending(Exit(ran.code << 8), ran.output))
