@@ -19,9 +19,11 @@ import grpc.aio
 from agent.api.executor_service import ExecutorServer, ExecutorService
 from agent.api.files import FileService
 from agent.api.master_link import MasterLink
+from agent.api.metrics import observe, used_by
 from agent.api.shell import Shell
 from agent.checkpoint import cleanup
 from agent.checkpoint.store import Checkpoint, boot_id, forget_all
+from agent.checks.wiring import prober_of
 from agent.containers import containerizers
 from agent.containers.docker.flags import DockerFlags
 from agent.containers.isolating import Isolating
@@ -35,10 +37,10 @@ from agent.fetcher.fetcher import Fetcher
 from agent.ids import RandomIds
 from agent.isolation import base as isolation
 from agent.isolation.network.addresses import check_range
-from agent.resources import offered, parse_attributes, taken_ports
+from agent.resources import offered, parse_attributes, warn_of_taken_ports
 from agent.sandboxes.flags import SandboxFlags
 from agent.sandboxes.keeper import SandboxKeeper
-from mesos_py import config, logs, ranges, rpc
+from mesos_py import config, logs, rpc
 from mesos_py.address import Address
 from mesos_py.clock import SystemClock
 from mesos_py.config import at_least, between, flag
@@ -245,7 +247,7 @@ class AgentDaemon:
             self._resources = offered(flags.resources, self.work_dir)
             self._checkpoint = Checkpoint(self.work_dir)
             stack.callback(self._checkpoint.close)
-            _warn_of_taken_ports(self._resources)
+            warn_of_taken_ports(self._resources)
             server = rpc.new_server()
             stack.push_async_callback(server.stop, 0.2)
             self.port = rpc.bind(server, flags.ip, flags.port)
@@ -300,10 +302,12 @@ class AgentDaemon:
         self._docker = containerizers.docker_launcher(
             dataclasses.asdict(flags), settings, shell, fetcher, metrics
         )
-        shell.wire(link, Router(launcher, self._docker), executors, files)
+        prober = prober_of(core, shell, launcher, self._docker)
+        shell.wire(link, Router(launcher, self._docker), executors, files, prober)
         if self._agent_id:
             launcher.isolating = Isolating(self._isolators())
         stack.push_async_callback(self._end_launcher, launcher)
+        stack.push_async_callback(prober.close)
         docker_saved, others = containerizers.split(saved, flags.containerizers)
         if self._docker is not None:
             # An agent that comes back has other tasks to see to, and waits for dockerd.
@@ -313,6 +317,7 @@ class AgentDaemon:
         await executor_server.start(executors)
         if self._docker is not None and self._agent_id:
             self._docker.recover(self._agent_id, docker_saved)
+        observe(stack, server, core, used_by(launcher, self._docker), metrics, keeper.http)
         agent_pb2_grpc.add_AgentFilesServicer_to_server(files, server)
         await server.start()
         linking = asyncio.create_task(link.run())
@@ -455,24 +460,6 @@ class AgentDaemon:
         await self._clean_up.aclose()
         if self._failure is not None:
             raise self._failure
-
-
-def _warn_of_taken_ports(resources: Resources) -> None:
-    """Ports that the kernel hands to anybody are bad ones to promise to tasks."""
-    settings = Path("/proc/sys/net/ipv4")
-    try:
-        own = (settings / "ip_local_port_range").read_text()
-        reserved = (settings / "ip_local_reserved_ports").read_text()
-    except OSError:
-        return
-    taken = taken_ports(resources.ranges.get("ports", ()), own, reserved)
-    if taken:
-        log.warning(
-            "offered ports are also given to any process that wants one: tasks may find them in "
-            "use; offer others, or add them to net.ipv4.ip_local_reserved_ports",
-            ports=ranges.text(taken),
-            ip_local_port_range=own.strip().replace("\t", "-"),
-        )
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:

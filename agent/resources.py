@@ -9,11 +9,13 @@ from typing import Final
 
 import psutil
 
-from mesos_py import ranges
+from mesos_py import logs, ranges
 from mesos_py.errors import InvalidResources, InvalidValue
 from mesos_py.ranges import Ranges
 from mesos_py.resources import MILLI, Resources, checked_ranges
 from mesos_py.v1 import types_pb2 as pb
+
+log = logs.get("agent")
 
 MB: Final = 1024 * 1024
 # Clear of 32768-60999, from which the kernel picks ports by itself.
@@ -159,3 +161,21 @@ def _ranges(where: str, value: str) -> pb.Value.Ranges:
         pairs.append((int(match[1]), int(match[2])))
     spans: Ranges = checked_ranges(where, pairs)
     return pb.Value.Ranges(range=[pb.Value.Range(begin=b, end=e) for b, e in spans])
+
+
+def warn_of_taken_ports(resources: Resources) -> None:
+    """Ports that the kernel hands to anybody are bad ones to promise to tasks."""
+    settings = Path("/proc/sys/net/ipv4")
+    try:
+        own = (settings / "ip_local_port_range").read_text()
+        reserved = (settings / "ip_local_reserved_ports").read_text()
+    except OSError:
+        return
+    taken = taken_ports(resources.ranges.get("ports", ()), own, reserved)
+    if taken:
+        log.warning(
+            "offered ports are also given to any process that wants one: tasks may find them in "
+            "use; offer others, or add them to net.ipv4.ip_local_reserved_ports",
+            ports=ranges.text(taken),
+            ip_local_port_range=own.strip().replace("\t", "-"),
+        )

@@ -10,11 +10,13 @@ import socket
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import grpc.aio
 
 from master.allocator.base import Allocator, AllocatorOptions
+from master.api.agents import AgentChannels, UsageRelay
+from master.api.exporter import families
 from master.api.files import LogRelay
 from master.api.links import Links
 from master.api.operator import OperatorService
@@ -29,9 +31,13 @@ from mesos_py.election.standalone import StandaloneContender
 from mesos_py.errors import InvalidValue
 from mesos_py.files import DirectoryLock, write_atomically
 from mesos_py.ids import MasterIds
+from mesos_py.metrics import rendered
 from mesos_py.v1 import operator_pb2_grpc
 from mesos_py.v1 import types_pb2 as pb
 from mesos_py.version import VERSION
+
+if TYPE_CHECKING:
+    from mesos_py.exposition import MetricsServer
 
 log = logs.get("master")
 
@@ -60,6 +66,11 @@ class MasterFlags:
     )
     port_file: Path | None = flag(
         None, kind=config.path, help="File that gets the port in it once the master is ready"
+    )
+    metrics_port: int | None = flag(
+        None,
+        kind=config.port_number,
+        help="Port to serve /metrics for Prometheus on; 0 picks one (default: not served)",
     )
     allocator: str = flag(
         "drf", kind=config.text, help="Who decides which framework is offered what"
@@ -174,7 +185,8 @@ class MasterDaemon:
         self.flags = flags
         self._server: grpc.aio.Server | None = None
         self._links = Links(max_items=200_000, max_bytes=flags.max_peer_queue_bytes)
-        self._relay = LogRelay()
+        self._channels = AgentChannels()
+        self._metrics: MetricsServer | None = None
         self._shell: Shell | None = None
         self._lock: DirectoryLock | None = None
         self.port = 0
@@ -206,13 +218,33 @@ class MasterDaemon:
         shell = self._shell = Shell(core, clock)
         for role, weight in weights.items():
             core.set_weight(role, weight, clock.now())
-        operator = OperatorService(shell, self._relay, config.as_texts(flags), clock.now().wall_s)
+        operator = OperatorService(
+            shell,
+            LogRelay(self._channels),
+            UsageRelay(self._channels),
+            config.as_texts(flags),
+            clock.now().wall_s,
+        )
         add_services(server, shell, self._links, StandaloneContender.EPOCH)
         operator_pb2_grpc.add_OperatorServiceServicer_to_server(operator, server)
+        await self._serve_metrics(shell)
         await server.start()
         log.info("master ready", id=master_id, ip=flags.ip, port=self.port, version=VERSION)
         if flags.port_file is not None:
             write_atomically(flags.port_file, f"{self.port}\n")
+
+    async def _serve_metrics(self, shell: Shell) -> None:
+        """For Prometheus, if a port was given.  Raises PortInUse."""
+        if self.flags.metrics_port is None:
+            return
+        from mesos_py.exposition import MetricsServer
+
+        async def render() -> bytes:
+            return rendered(families(shell.core.cluster, shell.failures))
+
+        server = MetricsServer(render)
+        await server.start(self.flags.ip, self.flags.metrics_port)
+        self._metrics = server
 
     async def stop(self) -> None:
         """Stop serving: peers are told by the end of their streams, and come back."""
@@ -221,7 +253,9 @@ class MasterDaemon:
         self._links.close_all("the master is stopping")
         if self._server is not None:
             await self._server.stop(rpc.LINK_TIMEOUTS.grace_s)
-        await self._relay.close()
+        await self._channels.close()
+        if self._metrics is not None:
+            await self._metrics.close()
         if self.flags.port_file is not None and self.port:
             self.flags.port_file.unlink(missing_ok=True)
         if self._lock is not None:

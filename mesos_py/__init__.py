@@ -68,6 +68,9 @@ if TYPE_CHECKING:
         command_task,
         custom_executor,
         executor_task,
+        health_command,
+        health_http,
+        health_tcp,
         launch,
         task_status,
         uri,
@@ -76,6 +79,7 @@ if TYPE_CHECKING:
         AgentID,
         AgentInfo,
         Attribute,
+        CheckInfo,
         CommandInfo,
         ContainerInfo,
         Environment,
@@ -84,6 +88,7 @@ if TYPE_CHECKING:
         Filters,
         FrameworkID,
         FrameworkInfo,
+        HealthCheck,
         InverseOffer,
         KillPolicy,
         Label,
@@ -121,11 +126,14 @@ _HOMES = {
         "TASK_KILLED TASK_KILLING TASK_LOST TASK_RUNNING TASK_STAGING TASK_STARTING "
         "TASK_UNKNOWN TASK_UNREACHABLE TaskState is_terminal short_name"
     ),
-    "tasks": "command_info command_task custom_executor executor_task launch task_status uri",
+    "tasks": (
+        "command_info command_task custom_executor executor_task health_command health_http "
+        "health_tcp launch task_status uri"
+    ),
     "v1.types_pb2": (
-        "AgentID AgentInfo Attribute CommandInfo ContainerInfo Environment ExecutorID "
-        "ExecutorInfo Filters FrameworkID FrameworkInfo InverseOffer KillPolicy Label Labels "
-        "MasterInfo Offer OfferID Resource TaskID TaskInfo TaskStatus"
+        "AgentID AgentInfo Attribute CheckInfo CommandInfo ContainerInfo Environment ExecutorID "
+        "ExecutorInfo Filters FrameworkID FrameworkInfo HealthCheck InverseOffer KillPolicy Label "
+        "Labels MasterInfo Offer OfferID Resource TaskID TaskInfo TaskStatus"
     ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -162,6 +170,7 @@ __all__ = [
     "AgentInfo",
     "AlreadyExists",
     "Attribute",
+    "CheckInfo",
     "CommandInfo",
     "Conflict",
     "ContainerInfo",
@@ -175,6 +184,7 @@ __all__ = [
     "Filters",
     "FrameworkID",
     "FrameworkInfo",
+    "HealthCheck",
     "InsufficientResources",
     "InternalError",
     "InvalidResources",
@@ -211,6 +221,9 @@ __all__ = [
     "custom_executor",
     "docker_container",
     "executor_task",
+    "health_command",
+    "health_http",
+    "health_tcp",
     "is_terminal",
     "launch",
     "match_offers",

@@ -131,6 +131,20 @@ class Metrics:
         return found
 
 
+def rendered(families: Iterable[Metric]) -> bytes:
+    """Families of metrics that were made for this one answer, in the text format."""
+    return generate_latest(_Made(families))
+
+
+class _Made(CollectorRegistry):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        super().__init__()
+        self._families = list(families)
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
 class _WithoutCreated(CollectorRegistry):
     """A view of a registry without the `_created` series, which double the output.
 

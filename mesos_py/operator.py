@@ -119,6 +119,26 @@ class OperatorClient:
             call.explain.task_id.value = task_id
         return list(self.execute(call).explain.frameworks)
 
+    def usage(
+        self,
+        framework_id: str | None = None,
+        agent_id: str | None = None,
+        *,
+        agents_s: float | None = None,
+    ) -> pb.Response.GetUsage:
+        """What containers use: all, or those of one framework or on one agent.
+
+        Agents that do not answer within `agents_s` (None: 2) are named in `missing`.
+        """
+        call = pb.Call(type=pb.Call.GET_USAGE, get_usage=pb.Call.GetUsage())
+        if framework_id is not None:
+            call.get_usage.framework_id.value = framework_id
+        if agent_id is not None:
+            call.get_usage.agent_id.value = agent_id
+        if agents_s is not None:
+            call.get_usage.timeout_seconds = agents_s
+        return self.execute(call).get_usage
+
     # ---- Orders ----------------------------------------------------------
 
     def kill_task(self, framework_id: str, task_id: str, *, grace_s: float | None = None) -> None:

@@ -11,17 +11,21 @@ from typing import TypeAlias
 
 from mesos_py.containers import fit
 from mesos_py.errors import InvalidValue
+from mesos_py.health import health_plan
 from mesos_py.ids import check_id
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.states import TaskState
 from mesos_py.v1.types_pb2 import (
     AgentID,
+    CheckInfo,
     CommandInfo,
     ContainerInfo,
     Environment,
     ExecutorID,
     ExecutorInfo,
+    HealthCheck,
     Label,
+    NetworkInfo,
     Offer,
     TaskID,
     TaskInfo,
@@ -51,6 +55,8 @@ def command_task(
     labels: Mapping[str, str] | None = None,
     uris: Iterable[Uri] = (),
     container: ContainerInfo | None = None,
+    health: HealthCheck | None = None,
+    check: CheckInfo | None = None,
 ) -> TaskInfo:
     """A task that is a command.
 
@@ -61,6 +67,8 @@ def command_task(
     kill_grace_s: from SIGTERM to SIGKILL (None: the agent's default).
     uris: what the agent fetches into the sandbox first; a text is `uri(text)`.
     container: what it runs in, see `docker_container` (None: nothing but its sandbox).
+    health: when it counts as healthy, and when it is killed (`health_http` and so on).
+    check: what else the agent is to look at and report, in the form of the wire.
 
     Raises InvalidValue for an unusable id, no resources at all, wrong amounts and an
     empty command.
@@ -73,6 +81,10 @@ def command_task(
     if kill_grace_s is not None:
         task.kill_policy.grace_period.nanoseconds = _nanoseconds("kill_grace_s", kill_grace_s)
     task.labels.labels.extend(_labels(labels))
+    if health is not None:
+        task.health_check.CopyFrom(health)
+    if check is not None:
+        task.check.CopyFrom(check)
     return task
 
 
@@ -192,6 +204,77 @@ def uri(
     )
 
 
+def health_command(
+    command: Command,
+    *,
+    env: Mapping[str, str] | None = None,
+    delay_s: float | None = None,
+    interval_s: float | None = None,
+    timeout_s: float | None = None,
+    grace_s: float | None = None,
+    failures: int | None = None,
+) -> HealthCheck:
+    """A health check: the task is healthy while `command`, run in its container, exits
+    with 0.
+
+    delay_s: pause before the first one (None: 15).
+    interval_s: pause after each one (None: 10).
+    timeout_s: one that takes longer has failed (None: 20; 0: no limit).
+    grace_s: failures before the first success do not count so long (None: 10).
+    failures: after so many in a row the task is killed, KILLED with healthy=False
+        (None: 3).
+
+    Each failure, the first success, and the first one after failures are told by a
+    RUNNING status with `healthy`.  Raises InvalidValue.
+    """
+    health = HealthCheck(type=HealthCheck.COMMAND, command=command_info(command, env=env))
+    return _timed(health, delay_s, interval_s, timeout_s, grace_s, failures)
+
+
+def health_http(
+    port: int,
+    path: str = "/",
+    *,
+    scheme: str = "http",
+    ipv6: bool = False,
+    delay_s: float | None = None,
+    interval_s: float | None = None,
+    timeout_s: float | None = None,
+    grace_s: float | None = None,
+    failures: int | None = None,
+) -> HealthCheck:
+    """A health check: the task is healthy while GET of `path` at its own loopback
+    address, redirects followed, is answered with 200 to 399.
+
+    scheme: "http", or "https" (any certificate will do).
+    The others are those of `health_command`.
+    """
+    http = HealthCheck.HTTPCheckInfo(port=_port(port), path=path, scheme=scheme)
+    if ipv6:
+        http.protocol = NetworkInfo.IPv6
+    health = HealthCheck(type=HealthCheck.HTTP, http=http)
+    return _timed(health, delay_s, interval_s, timeout_s, grace_s, failures)
+
+
+def health_tcp(
+    port: int,
+    *,
+    ipv6: bool = False,
+    delay_s: float | None = None,
+    interval_s: float | None = None,
+    timeout_s: float | None = None,
+    grace_s: float | None = None,
+    failures: int | None = None,
+) -> HealthCheck:
+    """A health check: the task is healthy while `port` at its own loopback address can be
+    connected to.  The others are those of `health_command`."""
+    tcp = HealthCheck.TCPCheckInfo(port=_port(port))
+    if ipv6:
+        tcp.protocol = NetworkInfo.IPv6
+    health = HealthCheck(type=HealthCheck.TCP, tcp=tcp)
+    return _timed(health, delay_s, interval_s, timeout_s, grace_s, failures)
+
+
 def launch(tasks: TaskInfo | Iterable[TaskInfo]) -> Offer.Operation:
     """The operation that launches tasks, for `accept_offers`."""
     listed = [tasks] if isinstance(tasks, TaskInfo) else list(tasks)
@@ -253,6 +336,36 @@ def _needs(cpus: float | None, mem: float | None, resources: Resources | None) -
     return needs
 
 
+def _timed(
+    health: HealthCheck,
+    delay_s: float | None,
+    interval_s: float | None,
+    timeout_s: float | None,
+    grace_s: float | None,
+    failures: int | None,
+) -> HealthCheck:
+    for field, seconds in (
+        ("delay", delay_s),
+        ("interval", interval_s),
+        ("timeout", timeout_s),
+        ("grace_period", grace_s),
+    ):
+        if seconds is not None:
+            setattr(health, f"{field}_seconds", seconds)
+    if failures is not None:
+        if type(failures) is not int or not 0 < failures < 2**32:
+            raise InvalidValue("failures", failures, "must be a whole number above zero")
+        health.consecutive_failures = failures
+    health_plan("health", health)
+    return health
+
+
+def _port(port: int) -> int:
+    if type(port) is not int or not 0 < port < 2**16:
+        raise InvalidValue("port", port, "must be a port from 1 to 65535")
+    return port
+
+
 def _nanoseconds(field: str, seconds: float) -> int:
     if not 0 <= seconds < 2**33:
         raise InvalidValue(field, seconds, "must be zero or more seconds")
@@ -268,6 +381,9 @@ __all__ = [
     "command_task",
     "custom_executor",
     "executor_task",
+    "health_command",
+    "health_http",
+    "health_tcp",
     "launch",
     "task_status",
     "uri",

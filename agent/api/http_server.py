@@ -30,6 +30,7 @@ from agent.sandboxes.logfile import Cuts, LogFile
 from agent.sandboxes.removals import Removals
 from mesos_py import logs
 from mesos_py.errors import InvalidValue, MesosPyError, NotFound, PortInUse, Refused
+from mesos_py.exposition import Render, mount
 from mesos_py.metrics import Metrics
 
 log = logs.get("agent.http")
@@ -102,11 +103,14 @@ class HttpServer:
         self._runner: web.AppRunner | None = None
         self._following = 0
         self._closing = False
+        # What /metrics answers, once the agent is up.
+        self.metrics: Render | None = None
         self.port = 0
 
     async def start(self, host: str, port: int) -> None:
         """Listen; `port` is known then.  Raises PortInUse."""
         app = web.Application()
+        mount(app, self._rendered)
         app.router.add_get("/{path:.*}", self._serve)
         # A follower that has gone is not served until the log grows.
         self._runner = web.AppRunner(
@@ -122,6 +126,9 @@ class HttpServer:
                 f"http-port: {host}:{port} cannot be bound: {reason}", host=host, port=port
             ) from None
         self.port = self._runner.addresses[0][1]
+
+    async def _rendered(self) -> bytes:
+        return await self.metrics() if self.metrics is not None else b""
 
     async def close(self) -> None:
         self._closing = True

@@ -11,6 +11,7 @@ from agent.api.executor_service import ExecutorService
 from agent.api.files import FileService
 from agent.api.master_link import MasterLink
 from agent.checkpoint.store import Checkpoint, CheckpointUnwritable
+from agent.checks.prober import Prober
 from agent.containers.router import Containers
 from agent.core.agent import AgentCore
 from agent.core.effects import (
@@ -23,10 +24,13 @@ from agent.core.effects import (
     LaunchContainer,
     SendExecutor,
     SendMaster,
+    StartProbe,
     Stop,
+    StopProbe,
     TaskEnded,
     UpdateContainer,
 )
+from agent.core.health import Outcome
 from agent.core.journal import Change
 from agent.core.records import Exit
 from agent.isolation.base import Limitation
@@ -98,6 +102,7 @@ class Shell:
         launcher: Containers,
         executors: ExecutorService,
         files: FileService,
+        prober: Prober,
     ) -> None:
         """Say who carries out what; before anything is heard."""
         self._launcher = launcher
@@ -109,6 +114,8 @@ class Shell:
             KillContainer: lambda effect: launcher.kill(effect.container_id, effect.signal),
             ForgetContainer: lambda effect: launcher.forget(effect.container_id),
             UpdateContainer: lambda effect: launcher.update(effect.container_id, effect.resources),
+            StartProbe: prober.start,
+            StopProbe: prober.stop,
             TaskEnded: lambda effect: files.task_ended(effect.key),
             Drop: self._dropped,
             Stop: lambda effect: self._events.must_end(effect.reason, effect.wanted),
@@ -220,6 +227,11 @@ class Shell:
             exceeded,
             self._now(),
             fatal=limitation.fatal,
+        )
+
+    def probe_ended(self, container_id: str, kind: str, number: int, outcome: Outcome) -> None:
+        self._guarded(
+            "probe", self.core.on_probe_ended, container_id, kind, number, outcome, self._now()
         )
 
     def containers_told(self) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.checkpoint.store import Checkpoint, forget_all
+from agent.checks.command import end_leftovers
 from agent.containers import adrift, containerizers
 from agent.containers.docker.settings import docker_settings
 from agent.containers.processes import become_subreaper
@@ -94,7 +95,9 @@ def _read(work_dir: Path) -> tuple[str, dict[str, adrift.Found]]:
         log.warning("checkpoint cannot be read", error=error)
         return "", {}
     left: dict[str, adrift.Found] = {}
-    for each in core.saved_containers():
+    saved = core.saved_containers()
+    end_leftovers({each.container_id for each in saved})
+    for each in saved:
         found = adrift.find(each.container_id, each.pid, each.start_ticks)
         if found is not None:
             left[each.container_id] = found

@@ -16,7 +16,7 @@ from mesos_py.v1 import types_pb2 as pb
 if TYPE_CHECKING:
     from agent.containers.docker.launcher import DockerLauncher
     from agent.containers.docker.starting import Fetching
-    from agent.containers.launcher import ContainerEvents
+    from agent.containers.events import ContainerEvents
 
 POSIX: Final = "posix"
 DOCKER: Final = "docker"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from agent.core.effects import ContainerSpec
 from agent.isolation.base import Container, Isolator, Limitation, Preparation, Recovered
 from agent.isolation.posix import PosixIsolator
 from mesos_py import logs
 from mesos_py.errors import Unavailable
 from mesos_py.resources import Resources
+from mesos_py.v1 import types_pb2 as pb
 
 T = TypeVar("T")
 log = logs.get("agent.isolation")
@@ -202,11 +204,24 @@ class Isolating:
 
         self._submit(container_id, work)
 
+    async def used(self, container_id: str) -> Mapping[str, float]:
+        """What all isolators can say; {} where none counts."""
+        return await self.run(container_id, lambda: self.usage(container_id)) if self.active else {}
+
     def usage(self, container_id: str) -> dict[str, float]:
         """What all isolators can say.  In a thread."""
         numbers: dict[str, float] = {}
         for each in self._isolators:
-            numbers.update(each.usage(container_id))
+            try:
+                numbers.update(each.usage(container_id))
+            except Exception as error:
+                # The others' numbers are good all the same.
+                log.warning(
+                    "usage failed",
+                    container=container_id,
+                    isolator=type(each).__name__,
+                    error=error,
+                )
         return numbers
 
     async def close(self) -> None:
@@ -240,3 +255,20 @@ class Isolating:
 
     def _submit(self, container_id: str, work: Callable[[], T]) -> Future[T]:
         return self._threads[hash(container_id) % THREADS].submit(work)
+
+
+def described(spec: ContainerSpec, where: str, uid: int, gid: int) -> Container:
+    """The container as isolators are told of it.  `where`: its sandbox."""
+    first = next((each for each in spec.holders if isinstance(each, pb.TaskInfo)), None)
+    labels = first.labels.labels if first is not None else ()
+    return Container(
+        container_id=spec.container_id,
+        framework_id=spec.framework_id,
+        executor_id=spec.executor_id,
+        sandbox=where,
+        uid=uid,
+        gid=gid,
+        resources=spec.resources(),
+        info=spec.container,
+        labels={label.key: label.value for label in labels},
+    )

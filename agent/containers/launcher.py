@@ -22,10 +22,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from agent.checks.command import CommandProbes, end_leftovers
 from agent.containers import adrift, sandbox, settling
-from agent.containers.isolating import Isolating
+from agent.containers.events import ProbedContainerEvents
+from agent.containers.isolating import Isolating, described
 from agent.containers.processes import become_subreaper, start_ticks
 from agent.containers.settling import LOST_AT_START, UNSEEN
 from agent.containers.spawn import StartRequest
@@ -37,7 +39,7 @@ from agent.core.effects import ContainerSpec, Signal
 from agent.core.records import Exit
 from agent.core.recovery import SavedContainer
 from agent.fetcher.fetcher import Fetcher
-from agent.isolation.base import NOTHING, Container, Limitation, Preparation
+from agent.isolation.base import NOTHING, Limitation, Preparation
 from mesos_py import logs
 from mesos_py.errors import MesosPyError
 from mesos_py.resources import Resources
@@ -50,26 +52,6 @@ STOPPED = "stopped before it was started"
 RESTART_PAUSE_S = 1.0
 QUICK_RESTARTS = 3
 RESTARTS_WINDOW_S = 60.0
-
-
-class ContainerEvents(Protocol):
-    """Who is told of containers.  Called on the event loop."""
-
-    def container_addressed(self, container_id: str, addresses: tuple[str, ...]) -> None:
-        """It has a network of its own.  Before `container_started`, or after a restart."""
-        ...
-
-    def container_started(self, container_id: str, pid: int, start_ticks: int) -> None: ...
-
-    def container_failed(self, container_id: str, message: str) -> None: ...
-
-    def container_ended(self, container_id: str, exit: Exit) -> None: ...
-
-    def container_limited(self, container_id: str, limitation: Limitation) -> None: ...
-
-    def containers_told(self) -> None:
-        """That was all for now: act on it."""
-        ...
 
 
 class _Phase(enum.Enum):
@@ -99,7 +81,7 @@ class Launcher:
     def __init__(
         self,
         work_dir: str,
-        events: ContainerEvents,
+        events: ProbedContainerEvents,
         fetcher: Fetcher,
         on_agent_loss: OnAgentLoss = OnAgentLoss.KILL,
         recovery_timeout_s: float = 900.0,
@@ -124,6 +106,7 @@ class Launcher:
         # Containers of which the file of a warden that has ended tells.
         self._left_word: set[str] = set()
         self.isolating = Isolating([])
+        self.probes = CommandProbes(self._send, events.probe_ended)
 
     async def start(self, saved: Sequence[SavedContainer] = ()) -> None:
         """`saved`: containers of the agent's earlier run.  How each is now is told as
@@ -138,6 +121,7 @@ class Launcher:
         if attached is None:
             known = await asyncio.to_thread(settling.read, self._work_dir)
             self._left_word = set(known.results)
+            await asyncio.to_thread(end_leftovers, {each.container_id for each in saved})
         else:
             known, since = settling.asked(attached)
         outcomes = await asyncio.to_thread(settling.settle, saved, known, self._has_begun)
@@ -292,20 +276,8 @@ class Launcher:
             sandbox.closing(sandbox.create(root, spec.sandbox, user.uid, user.gid)),
         ):
             pass
-        first = next((each for each in spec.holders if isinstance(each, pb.TaskInfo)), None)
-        labels = first.labels.labels if first is not None else ()
-        container = Container(
-            container_id=spec.container_id,
-            framework_id=spec.framework_id,
-            executor_id=spec.executor_id,
-            sandbox="/".join((self._work_dir, *spec.sandbox)),
-            uid=user.uid,
-            gid=user.gid,
-            resources=spec.resources(),
-            info=spec.container,
-            labels={label.key: label.value for label in labels},
-        )
-        return user, self.isolating.prepare(container)
+        where = "/".join((self._work_dir, *spec.sandbox))
+        return user, self.isolating.prepare(described(spec, where, user.uid, user.gid))
 
     def _prepared(
         self,
@@ -350,6 +322,7 @@ class Launcher:
             rlimits=list(extra.rlimits),
         )
         container.request = request
+        self.probes.about_to_start(request, spec.holders)
         self._send(["start", request])
 
     def _send(self, message: list[Any]) -> None:
@@ -371,8 +344,10 @@ class Launcher:
             self._started(container_id, detail)
         elif what == "failed":
             self._fail(container_id, detail)
-        else:
+        elif what == "ended":
             self._ended(container_id, Exit(detail))
+        else:
+            self.probes.heard(what, container_id, detail)
 
     def _started(self, container_id: str, pid: int) -> None:
         container = self._containers.get(container_id)
@@ -413,6 +388,7 @@ class Launcher:
 
     def _fail(self, container_id: str, message: str) -> None:
         if self._containers.pop(container_id, None) is not None:
+            self.probes.forget(container_id)
             self.isolating.cleanup(container_id)
             self._events.container_failed(container_id, message)
 
@@ -435,6 +411,7 @@ class Launcher:
         """Nothing of it runs; `limitation`: what an isolator says was the cause."""
         if self._containers.pop(container_id, None) is None:
             return
+        self.probes.forget(container_id)
         self.isolating.cleanup(container_id)
         if limitation is not None:
             # A task that says it has succeeded has coped.
@@ -453,6 +430,7 @@ class Launcher:
                 self._settle_start(container)
             if container.phase is _Phase.RUNNING:
                 self._take_in(container)
+        self.probes.lost(self._strays.end_adrift if self._inherited else self._strays.end_child)
         self._inherited = False
         count = len(self._strays)
         log.warning("tasks of the lost warden are watched by the agent", count=count)

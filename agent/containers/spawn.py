@@ -13,14 +13,19 @@ import ctypes
 import errno
 import os
 import resource
+import select
 import signal
-from typing import Final, NoReturn, TypedDict
+from typing import Final, NoReturn, NotRequired, TypedDict
 
 from agent.containers import sandbox
 
 # All of them: what whoever started the agent ignores (a shell does so with INT and QUIT
 # of what it runs in the background), what we ignore ourselves, and what Python does.
 _TO_DEFAULT: Final = tuple(sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}))
+
+
+# A process that joins a frozen cgroup does not get to its program: so long it is waited for.
+_JOIN_S: Final = 0.25
 
 
 class StartRequest(TypedDict):
@@ -43,6 +48,8 @@ class StartRequest(TypedDict):
     namespaces: list[str]
     # resource, soft, hard: as setrlimit takes them.
     rlimits: list[tuple[int, int, int]]
+    # Others may be started beside it later (probes.py).
+    probed: NotRequired[bool]
 
 
 class StartError(Exception):
@@ -59,23 +66,30 @@ class Spawner:
         self._root = os.open(work_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
 
-    def start(self, request: StartRequest) -> int:
-        """Make the sandbox and start the process; return its pid.  Raises StartError."""
-        directory = _opened_sandbox(self._root, request)
+    def start(self, request: StartRequest, output: int | None = None) -> int:
+        """Make the sandbox and start the process; return its pid.  Raises StartError.
+
+        `output`: where its output goes, in a sandbox that is there already.  Such a
+        process joins others, and may be stopped with them before its program runs: it is
+        not waited for then.
+        """
+        directory = _opened_sandbox(self._root, request, made=output is None)
         fds = [directory]
         try:
             for name in (sandbox.STDOUT, sandbox.STDERR):
-                fds.append(_opened_output(directory, name, request))
+                fds.append(
+                    _opened_output(directory, name, request) if output is None else os.dup(output)
+                )
             os.fchdir(directory)
             try:
-                return self._start(request, fds[1], fds[2])
+                return self._start(request, fds[1], fds[2], None if output is None else _JOIN_S)
             finally:
                 os.chdir("/")  # no sandbox is kept in use by us
         finally:
             for fd in fds:
                 os.close(fd)
 
-    def _start(self, request: StartRequest, out: int, err: int) -> int:
+    def _start(self, request: StartRequest, out: int, err: int, patience_s: float | None) -> int:
         special = request["user"] or request["enter"] or request["namespaces"]
         forked = bool(special or request["rlimits"])
         exe, env = request["exe"], request["env"]
@@ -84,7 +98,7 @@ class Spawner:
         for path in candidates:
             try:
                 if forked:
-                    return _fork(request, path, self._null, out, err)
+                    return _fork(request, path, (self._null, out, err), patience_s)
                 return _posix_spawn(request, path, self._null, out, err)
             except OSError as error:
                 # As execvp: the next directory, unless something is wrong with this one.
@@ -97,12 +111,15 @@ class Spawner:
         raise StartError(_reason(exe, env, candidates, failure))
 
 
-def _opened_sandbox(root: int, request: StartRequest) -> int:
+def _opened_sandbox(root: int, request: StartRequest, *, made: bool) -> int:
     try:
+        if not made:
+            return sandbox.open_directory(root, request["sandbox"])
         return sandbox.create(root, request["sandbox"], *request["owner"])
     except (OSError, ValueError) as error:
         where = "/".join(request["sandbox"])
-        raise StartError(f"cannot make the sandbox {where}: {_why(error)}") from None
+        what = "make" if made else "open"
+        raise StartError(f"cannot {what} the sandbox {where}: {_why(error)}") from None
 
 
 def _opened_output(directory: int, name: str, request: StartRequest) -> int:
@@ -166,19 +183,23 @@ class _StageError(OSError):
         return f"{self.stage}: {self.strerror}"
 
 
-def _fork(request: StartRequest, path: str, null: int, out: int, err: int) -> int:
+def _fork(
+    request: StartRequest, path: str, stdio: tuple[int, int, int], patience_s: float | None
+) -> int:
     """As posix_spawn: the child tells through a pipe why it failed; exec closes it."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
     try:
         pid = os.fork()
         if pid == 0:
-            _child(request, path, (null, out, err), writing)
+            _child(request, path, stdio, writing)
     except BaseException:
         os.close(reading)
         raise
     finally:
         os.close(writing)
     try:
+        if patience_s is not None and not select.select([reading], [], [], patience_s)[0]:
+            return pid
         told = os.read(reading, 4096).decode("utf-8", "replace")
     finally:
         os.close(reading)

@@ -57,6 +57,20 @@ class Strays:
     def add_adrift(self, container_id: str, found: adrift.Found) -> None:
         self._adrift.add(container_id, found)
 
+    def end_child(self, container_id: str, pid: int) -> None:
+        """Kill what a warden of ours had started, and reap it.  `pid`: 0 if unknown."""
+        marked = just_started(container_id)
+        if marked or pid:
+            self.add_child(container_id, marked or pid)
+        if marked:
+            self.signal(container_id, signal.SIGKILL)
+
+    def end_adrift(self, container_id: str, _pid: int) -> None:
+        """The same where the warden was not ours."""
+        if found := adrift.find(container_id, None, 0):
+            self.add_adrift(container_id, found)
+            self.signal(container_id, signal.SIGKILL)
+
     def signal(self, container_id: str, number: int) -> None:
         self._orphans.signal(container_id, number)
         self._adrift.signal(container_id, number)

@@ -24,6 +24,7 @@ from collections import deque
 from typing import Any, Final, cast
 
 from agent.containers import wire
+from agent.containers.probes import Probes
 from agent.containers.processes import UNSURE_RETRY_S, Processes, become_subreaper
 from agent.containers.sandbox import opened
 from agent.containers.spawn import Spawner, StartError, StartRequest
@@ -71,6 +72,7 @@ class Warden:
         self._answered_s = 0.0
         self._listener: socket.socket | None = None
         self._selector = selectors.DefaultSelector()
+        self._probes = Probes(self._spawner, self._selector)
         self._over = False
 
     def run(self) -> None:
@@ -91,6 +93,7 @@ class Warden:
                 key.data(mask)
             if self._processes.unsure:
                 self._reap()
+            self._kill_probes(self._probes.overdue())
             if self._starts:
                 self._start(self._starts.popleft())
             if self._link is not None:
@@ -118,9 +121,10 @@ class Warden:
             return 0
         if self._processes.unsure:
             return UNSURE_RETRY_S
+        pauses = [self._probes.pause_s()]
         if self._give_up_s is not None:
-            return max(0.0, self._give_up_s - time.monotonic())
-        return None
+            pauses.append(max(0.0, self._give_up_s - time.monotonic()))
+        return min((each for each in pauses if each is not None), default=None)
 
     # ---- The agent ----------------------------------------------------------------
 
@@ -140,7 +144,8 @@ class Warden:
             self._lose(self._link)
         self._give_up_s = None
         self._take_link(link)
-        self._answers = [["have", *each] for each in self._processes.running()]
+        running = self._processes.running()
+        self._answers = [["have", *each] for each in running if each[0] not in self._probes]
         self._answers.extend(self._results.values())
         self._answers.append(["ready", wire.VERSION])
 
@@ -160,6 +165,7 @@ class Warden:
         self._unsent = b""
         # Said again to the next one, as far as it is not forgotten.
         self._answers.clear()
+        self._kill_probes(self._probes.all())
         for container_id in self._waiting:
             failed = ["failed", container_id, "the agent ended before it was started"]
             self._results[container_id] = failed
@@ -212,6 +218,8 @@ class Warden:
                 request = cast(StartRequest, message[1])
                 self._starts.append(request)
                 self._waiting.add(request["id"])
+            elif message[0] == "probe":
+                self._probe(cast(StartRequest, message[1]), *message[2])
             elif message[0] == "signal":
                 self._signal(message[1], message[2])
             elif message[0] == "forget":
@@ -248,11 +256,36 @@ class Warden:
             self._result(["failed", container_id, text])
         else:
             self._processes.add(container_id, pid)
+            self._probes.remember(request)
             self._answers.append(["started", container_id, pid])
+
+    def _probe(self, request: StartRequest, container_id: str, limit_s: float) -> None:
+        probe_id = request["id"]
+        try:
+            pid = self._probes.start(request, container_id, limit_s)
+        except StartError as error:
+            self._answers.append(["probed", probe_id, [None, "", str(error)]])
+        except Exception as error:
+            # Our own fault, such as no more descriptors: for no task to die of.
+            text = f"{type(error).__name__}: {error}"
+            self._answers.append(["unprobed", probe_id, text])
+        else:
+            self._processes.add(probe_id, pid)
+            self._answers.append(["probing", probe_id, pid])
+
+    def _kill_probes(self, probe_ids: list[str]) -> None:
+        for probe_id in probe_ids:
+            self._processes.signal(probe_id, signal.SIGKILL)
 
     def _reap(self) -> None:
         for container_id, status in self._processes.reap():
-            self._result(["ended", container_id, status])
+            if container_id not in self._probes:
+                self._kill_probes(self._probes.forget(container_id))
+                self._result(["ended", container_id, status])
+                continue
+            output, why = self._probes.ended(container_id)
+            if self._link is not None:
+                self._answers.append(["probed", container_id, [status, output, why]])
 
     def _result(self, answer: list[Any]) -> None:
         self._results[answer[1]] = answer

@@ -3,7 +3,8 @@
 To the warden::
 
     ["start", {...}]              see StartRequest in spawn.py
-    ["signal", id, number]        TERM or KILL for all processes of the container
+    ["signal", id, number]        TERM or KILL for all processes of the container or probe
+    ["probe", {...}, [container, s]]  run it beside the container's own, for at most so long
     ["forget", id]                its end is written down: not to be told again
     ["on_agent_loss", what, s]    instead of what it was started with (see main of warden.py)
     ["end"]                       kill everything, and end; otherwise, when the agent's end
@@ -20,6 +21,9 @@ From the warden::
     ["started", id, pid]
     ["failed", id, text]          why nothing was started
     ["ended", id, status]         the wait status; nothing of the container runs any more
+    ["probing", id, pid]
+    ["probed", id, [status, output, why]]  null and why it was not started; or why killed
+    ["unprobed", id, text]        why it was not even tried
 
 The warden imports this module: it must stay small (no mesos_py, no grpc).
 """

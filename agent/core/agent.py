@@ -6,8 +6,9 @@ Every method takes the moment at which it happens and leaves what is to be done 
 
 from __future__ import annotations
 
-from agent.core import commands, containers, executors, launch, recovery, registration
+from agent.core import checks, commands, containers, executors, launch, recovery, registration
 from agent.core.effects import Effect, ExecutorKey, TaskKey
+from agent.core.health import Outcome
 from agent.core.journal import Change, Kind
 from agent.core.records import Exit, Place, Reason
 from agent.core.recovery import Record, Restored, SavedContainer
@@ -49,12 +50,15 @@ class AgentCore:
         planned_s = self.next_deadline_s()
         if planned_s is not None and now.monotonic_s - planned_s > STALL_S:
             executors.wait_anew(s, now)
+            checks.look_anew(s, now.monotonic_s - planned_s, now)
         for kind, container_id in s.timers.due(now.monotonic_s):
             executor = s.containers[container_id]  # forgetting it cancels its timers
             if kind == "force":
                 s.force(executor)
             elif kind == "completion":
                 commands.out_of_time(s, executor, now)
+            elif kind in checks.DUE or kind in checks.LIMIT:
+                checks.on_timer(s, executor, kind, now)
             else:
                 executors.out_of_time(s, executor, now)
         s.updates.repeat(now)
@@ -122,7 +126,9 @@ class AgentCore:
         result = s.updates.acknowledge(key, event.uuid, now)
         if result is Ack.ENDED:
             s.forget_task(key)
-        elif result is not Ack.NEXT:
+        elif result is Ack.NEXT:
+            checks.acknowledged(s, key, now)
+        else:
             s.drop(result.value, framework=key[0], task=key[1])
 
     def _kill(self, event: agent_pb2.Event.KillTask, now: Now) -> None:
@@ -239,6 +245,12 @@ class AgentCore:
         """It took more than it was given (isolators).  Not `fatal`: and goes on."""
         note = containers.over_limit if fatal else containers.hurt
         note(self.state, container_id, reason, message, limitation, now)
+
+    def on_probe_ended(
+        self, container_id: str, kind: str, number: int, outcome: Outcome, now: Now
+    ) -> None:
+        """What a StartProbe has found out."""
+        checks.probe_ended(self.state, container_id, kind, number, outcome, now)
 
     # ---- The operator -------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.core import commands, executors
+from agent.core import checks, commands, executors
 from agent.core.effects import Stop
 from agent.core.records import Cause, Exit, Reason
 from agent.core.state import AgentState
@@ -31,6 +31,7 @@ def started(s: AgentState, container_id: str, pid: int, start_ticks: int, now: N
         executors.started(s, executor, now)
     else:
         commands.started(s, executor, now)
+        checks.start(s, executor, now)
 
 
 def failed(s: AgentState, container_id: str, message: str, now: Now) -> None:

@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from mesos_py.health import Probe
 from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2, executor_pb2
 from mesos_py.v1 import types_pb2 as pb
@@ -108,6 +109,29 @@ class UpdateContainer:
 
 
 @dataclass(slots=True)
+class StartProbe:
+    """Try whether a task is well; `kind` says for which of its checks.
+
+    Answered by one `probe_ended` with the same number, unless a StopProbe comes first.
+    The core keeps the time; `timeout_s` (0: none) is told as a second safeguard.
+    """
+
+    container_id: str
+    kind: str
+    number: int
+    probe: Probe
+    timeout_s: float
+
+
+@dataclass(slots=True)
+class StopProbe:
+    """Nobody wants to know any more: end the probe, and say nothing of it."""
+
+    container_id: str
+    kind: str
+
+
+@dataclass(slots=True)
 class TaskEnded:
     """The task's last output is written: who follows its log may stop at the end."""
 
@@ -139,6 +163,8 @@ Effect: TypeAlias = (
     | KillContainer
     | ForgetContainer
     | UpdateContainer
+    | StartProbe
+    | StopProbe
     | TaskEnded
     | Drop
     | Stop

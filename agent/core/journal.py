@@ -122,6 +122,7 @@ def _container(executor: Executor) -> bytes:
         forced=executor.forced,
         killed=executor.killed,
         abandoned=executor.abandoned,
+        unhealthy=executor.unhealthy,
     )
     record.framework_id.value, record.executor_id.value = executor.key
     if executor.info is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.core import environment, executors
+from agent.core import checks, environment, executors
 from agent.core.effects import ContainerSpec, TaskKey
 from agent.core.records import Executor, Framework, Reason, State, Task
 from agent.core.state import AgentState
@@ -88,7 +88,9 @@ def _run_command(
         )
     _refuse_unsupported(s, info)
     given = environment.of_command(info.command)
+    checked = checks.of(info)
     executor = _executor(s, framework, key[1], None)
+    executor.checks = checked
     spec = _spec(s, executor, info.command, [info])
     spec.environment = environment.for_command(s, executor, info)
     spec.command_environment = given
@@ -194,17 +196,9 @@ def _spec(
     command: pb.CommandInfo,
     holders: list[pb.TaskInfo | pb.ExecutorInfo],
 ) -> ContainerSpec:
-    if command.shell or not command.HasField("shell"):
-        if not command.HasField("value"):
-            raise InvalidValue("command.value", "", "must be there: it is given to the shell")
-        executable, argv = SHELL, ["sh", "-c", command.value]
-    elif command.value or holders[0].container.type == pb.ContainerInfo.DOCKER:
-        # Of an image the program may be its own: docker takes it from `command`.
-        executable, argv = command.value, list(command.arguments) or [command.value]
-    else:
-        raise InvalidValue("command.value", "", "must name what to run")
-    if any("\0" in text for text in (executable, *argv)):
-        raise InvalidValue("command", command.value, "has a null character")
+    # Of an image the program may be its own: docker takes it from `command`.
+    image = holders[0].container.type == pb.ContainerInfo.DOCKER
+    executable, argv = argv_of(command, image=image)
     return ContainerSpec(
         container_id=executor.container_id,
         framework_id=executor.key[0],
@@ -219,3 +213,18 @@ def _spec(
         command=command,
         holders=holders,
     )
+
+
+def argv_of(command: pb.CommandInfo, *, image: bool = False) -> tuple[str, list[str]]:
+    """The program to run and its argv; "" for that of an image.  Raises InvalidValue."""
+    if command.shell or not command.HasField("shell"):
+        if not command.HasField("value"):
+            raise InvalidValue("command.value", "", "must be there: it is given to the shell")
+        executable, argv = SHELL, ["sh", "-c", command.value]
+    elif command.value or image:
+        executable, argv = command.value, list(command.arguments) or [command.value]
+    else:
+        raise InvalidValue("command.value", "", "must name what to run")
+    if any("\0" in text for text in (executable, *argv)):
+        raise InvalidValue("command", command.value, "has a null character")
+    return executable, argv

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from agent.core.effects import ExecutorKey, TaskKey
+from agent.core.health import Check
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import types_pb2 as pb
 
@@ -134,6 +135,11 @@ class Executor:
     abandoned: bool = False
     # What an isolator said of a part that was ended for a limit, while the rest went on.
     hurt: str = ""
+    # Commands: what the agent checks; the newest news of that which is not told yet (kind
+    # and text); and why it is killed, if that is for its health.
+    checks: tuple[Check, ...] = ()
+    untold: tuple[str, str] | None = None
+    unhealthy: str = ""
 
     def fill(self, status: pb.ContainerStatus) -> None:
         """What a task's status says of its container."""

@@ -16,6 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from agent.core import checks
 from agent.core.effects import TaskKey, sum_of
 from agent.core.journal import Kind, RecordKey
 from agent.core.records import Cause, Executor, Exit, Framework, Place, Task
@@ -158,6 +159,7 @@ class _Restoring:
             forced=saved.forced,
             killed=saved.killed,
             abandoned=saved.abandoned,
+            unhealthy=saved.unhealthy,
         )
         if executor.info is not None:
             executor.resources = Resources.from_proto("executor", executor.info.resources)
@@ -201,6 +203,8 @@ class _Restoring:
         if executor.custom:
             task.resources = Resources.from_proto("resources", saved.info.resources)
             executor.resources = executor.resources + task.resources
+        else:
+            executor.checks = checks.of(saved.info)
 
     def _gone(self, key: TaskKey, saved: checkpoint_pb2.Task) -> Executor:
         """The container of a task that has ended; or one whose own record is damaged."""
@@ -286,6 +290,9 @@ class _Restoring:
             if not executor.subscribed:
                 within_s = s.settings.executor_registration_timeout_s
             s.timers.set(("registration", executor.container_id), now.monotonic_s + within_s)
+        if executor.pid is not None:
+            # Anew: what they had found is not remembered.
+            checks.start(s, executor, now)
         for task in executor.tasks.values():
             if not executor.custom and task.info.HasField("max_completion_time"):
                 until_s = task.launched_wall_s + task.info.max_completion_time.nanoseconds / 1e9

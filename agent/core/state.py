@@ -15,9 +15,11 @@ from agent.core.effects import (
     LaunchContainer,
     SendMaster,
     Signal,
+    StopProbe,
     TaskEnded,
     TaskKey,
 )
+from agent.core.health import fill
 from agent.core.journal import Journal, Kind
 from agent.core.records import (
     Cause,
@@ -130,6 +132,7 @@ class AgentState:
             deadline_s = min(deadline_s, executor.deadline_s)
         executor.deadline_s = deadline_s
         self.journal.container(executor)
+        self.stop_checks(executor)
         if deadline_s <= now.monotonic_s:
             self.force(executor)
             return
@@ -153,6 +156,16 @@ class AgentState:
         self.effects.append(ForgetContainer(executor.container_id))
         for kind in ("force", "completion", "registration"):
             self.timers.cancel((kind, executor.container_id))
+        self.stop_checks(executor)
+
+    def stop_checks(self, executor: Executor) -> None:
+        """It is ending: nobody looks any more whether it is well."""
+        for check in executor.checks:
+            for what in ("due", "limit"):
+                self.timers.cancel((f"{check.kind} {what}", executor.container_id))
+            if check.in_flight:
+                check.in_flight = False
+                self.effects.append(StopProbe(executor.container_id, check.kind))
 
     # ---- Tasks --------------------------------------------------------------------
 
@@ -187,6 +200,10 @@ class AgentState:
                 status.exit_status.exit_code = exit.status >> 8
         if limitation is not None:
             status.limitation.CopyFrom(limitation)
+        if task.executor.checks:
+            fill(status, task.executor.checks)
+            if task.executor.unhealthy and is_terminal(state):
+                status.healthy = False
         self.take(task, status, now)
 
     def _form(self, task: Task) -> pb.TaskStatus:

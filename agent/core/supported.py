@@ -17,8 +17,6 @@ def missing_for(task: pb.TaskInfo, provided: Set[str]) -> str | None:
         lacking = _missing_for_container(holder.container, provided)
         if lacking is not None:
             return lacking
-    if task.HasField("command") and (task.HasField("health_check") or task.HasField("check")):
-        return "this agent runs no health checks"
     return None
 
 

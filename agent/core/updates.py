@@ -85,6 +85,11 @@ class UpdateStreams:
         stream = self._streams.get(key)
         return stream.queue[0] if stream is not None and stream.queue else None
 
+    def waiting(self, key: TaskKey) -> int:
+        """How many updates of the task are not acknowledged."""
+        stream = self._streams.get(key)
+        return len(stream.queue) if stream is not None else 0
+
     def add(
         self, key: TaskKey, status: pb.TaskStatus, latest: pb.TaskState.ValueType, now: Now
     ) -> None:

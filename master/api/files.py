@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import grpc.aio
 
+from master.api.agents import AgentChannels, address_of
 from master.core.cluster import Cluster
 from master.core.records import Task
 from mesos_py import rpc
-from mesos_py.address import Address
 from mesos_py.errors import NotFound, Unavailable
 from mesos_py.states import short_name
 from mesos_py.v1 import agent_pb2, agent_pb2_grpc
@@ -17,15 +17,10 @@ from mesos_py.v1 import types_pb2 as pb
 
 
 class LogRelay:
-    """Reads from the agents' own servers, over one channel per agent address."""
+    """Reads from the agents' own servers."""
 
-    def __init__(self) -> None:
-        self._channels: dict[Address, grpc.aio.Channel] = {}
-
-    async def close(self) -> None:
-        for channel in self._channels.values():
-            await channel.close()
-        self._channels.clear()
+    def __init__(self, channels: AgentChannels) -> None:
+        self._channels = channels
 
     async def read(
         self, c: Cluster, task: Task, request: agent_pb2.ReadLogRequest
@@ -46,18 +41,12 @@ class LogRelay:
         relayed = agent_pb2.ReadLogRequest()
         relayed.CopyFrom(request)
         relayed.framework_id.CopyFrom(pb.FrameworkID(value=task.framework_id))
-        address = Address(agent.info.ip or agent.info.hostname, agent.info.port)
+        address = address_of(agent)
         stub: agent_pb2_grpc.AgentFilesAsyncStub = agent_pb2_grpc.AgentFilesStub(
-            self._channel(address)
+            self._channels.to(agent)
         )
         try:
             async for chunk in stub.ReadLog(relayed):
                 yield chunk
         except grpc.aio.AioRpcError as error:
             raise rpc.from_rpc_error(error, f"agent {agent.info.hostname} at {address}") from error
-
-    def _channel(self, address: Address) -> grpc.aio.Channel:
-        channel = self._channels.get(address)
-        if channel is None:
-            channel = self._channels[address] = rpc.open_channel(address)
-        return channel

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 import grpc
 import grpc.aio
 
 from master.api import convert
+from master.api.agents import UsageRelay
+from master.api.exporter import gauges
 from master.api.files import LogRelay
 from master.api.shell import Shell
 from master.core import explain
@@ -28,13 +30,19 @@ Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 
 class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
-    """Unary calls; each reads or changes the core in one step."""
+    """Unary calls; each reads or changes the core in one step, or asks the agents."""
 
     def __init__(
-        self, shell: Shell, relay: LogRelay, flags: Mapping[str, str], started_wall_s: float
+        self,
+        shell: Shell,
+        relay: LogRelay,
+        usage: UsageRelay,
+        flags: Mapping[str, str],
+        started_wall_s: float,
     ) -> None:
         self._shell = shell
         self._relay = relay
+        self._usage = usage
         self._flags = flags
         self._started_wall_s = started_wall_s
 
@@ -47,7 +55,8 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         try:
             if handler is None:
                 raise InvalidValue("type", request.type, "is not supported by this master")
-            return handler(self, request)
+            answer = handler(self, request)
+            return answer if isinstance(answer, op.Response) else await answer
         except MesosPyError as error:
             await rpc.abort(context, error)
         except Exception as error:
@@ -88,17 +97,8 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         )
 
     def get_metrics(self, _: op.Call) -> op.Response:
-        c = self._c
-        numbers: dict[str, float] = {
-            "agents": len(c.agents),
-            "agents_connected": sum(agent.connected for agent in c.agents.values()),
-            "frameworks": len(c.frameworks),
-            "frameworks_connected": sum(f.connected for f in c.frameworks.values()),
-            "offers_outstanding": len(c.offers),
-            "tasks": sum(len(framework.tasks) for framework in c.frameworks.values()),
-            "step_failures": self._shell.failures,
-        }
-        numbers.update(c.counters)
+        numbers = gauges(self._c, self._shell.failures)
+        numbers.update(self._c.counters)
         metrics = [pb.Metric(name=f"master/{n}", value=v) for n, v in sorted(numbers.items())]
         return op.Response(
             type=op.Response.GET_METRICS, get_metrics=op.Response.GetMetrics(metrics=metrics)
@@ -172,6 +172,10 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         infos = [pb.WeightInfo(role=r, weight=w) for r, w in sorted(self._c.weights.items())]
         answer = op.Response.GetWeights(weight_infos=infos)
         return op.Response(type=op.Response.GET_WEIGHTS, get_weights=answer)
+
+    async def get_usage(self, call: op.Call) -> op.Response:
+        answer = await self._usage.usage(self._c, call.get_usage)
+        return op.Response(type=op.Response.GET_USAGE, get_usage=answer)
 
     def explain(self, call: op.Call) -> op.Response:
         c, now = self._c, self._shell.now()
@@ -289,7 +293,9 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         return op.Response(type=op.Response.DONE)
 
 
-Handler: TypeAlias = Callable[[OperatorService, op.Call], op.Response]
+Handler: TypeAlias = Callable[
+    [OperatorService, op.Call], op.Response | Coroutine[Any, Any, op.Response]
+]
 
 HANDLERS: Final[dict[int, Handler]] = {
     op.Call.GET_HEALTH: OperatorService.get_health,
@@ -308,4 +314,5 @@ HANDLERS: Final[dict[int, Handler]] = {
     op.Call.TEARDOWN: OperatorService.teardown,
     op.Call.KILL_TASK: OperatorService.kill_task,
     op.Call.EXPLAIN: OperatorService.explain,
+    op.Call.GET_USAGE: OperatorService.get_usage,
 }

@@ -133,6 +133,9 @@ def task_findings(c: Cluster, framework: Framework, task: Task) -> list[str]:
     found = [f"task {task.task_id!r} is {short_name(task.state)} on {where}"]
     if task.statuses:
         latest = task.statuses[-1]
+        if latest.HasField("healthy"):
+            word = "healthy" if latest.healthy else "not healthy"
+            found.append(f"by its health check it is {word}")
         reason = name_of(pb.TaskStatus.Reason, latest.reason) if latest.HasField("reason") else ""
         detail = ": ".join(part for part in (reason, latest.message) if part)
         if detail:

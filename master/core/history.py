@@ -7,10 +7,18 @@ from collections.abc import Iterator
 from mesos_py.v1 import types_pb2 as pb
 
 MAX_STATUSES = 16
+# News of a task that runs on: such statuses stand beside the one that said when it began.
+_OF_CHECKS = frozenset(
+    {
+        pb.TaskStatus.REASON_TASK_CHECK_STATUS_UPDATED,
+        pb.TaskStatus.REASON_TASK_HEALTH_CHECK_STATUS_UPDATED,
+    }
+)
 
 
 class Statuses:
-    """Of one state after the other the newest status, the oldest first.
+    """Of one state after the other the newest status, the oldest first; what checks have
+    said in a state counts as one of its own.
 
     Kept as bytes: a message takes nine times as much, and a part of one keeps the whole
     batch in memory that it came in.  The history of a busy cluster is made of these.
@@ -30,11 +38,13 @@ class Statuses:
             shown.CopyFrom(status)
             shown.ClearField("data")
             status = shown
-        raw, state = status.SerializeToString(), status.state
-        if self._raw and self._last == state:
+        raw, kind = status.SerializeToString(), int(status.state)
+        if status.reason in _OF_CHECKS:
+            kind = ~kind
+        if self._raw and self._last == kind:
             self._raw[-1] = raw
             return
-        self._last = state
+        self._last = kind
         self._raw.append(raw)
         # A task may be unreachable and come back again and again.
         if len(self._raw) > MAX_STATUSES:

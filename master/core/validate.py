@@ -10,6 +10,7 @@ import math
 from master.core.records import Executor, Framework
 from mesos_py.enums import name_of
 from mesos_py.errors import InvalidValue, TooLarge
+from mesos_py.health import check_plan, health_plan
 from mesos_py.ids import check_id
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import types_pb2 as pb
@@ -41,6 +42,10 @@ def task_resources(
     if has_command:
         _command("command", task.command)
     _durations(task)
+    if task.HasField("health_check"):
+        health_plan("health_check", task.health_check)
+    if task.HasField("check"):
+        check_plan("check", task.check)
     if task.limits:
         for name, limit in task.limits.items():
             _limit(name, limit.value, resources)

@@ -10,9 +10,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Row = Mapping[str, Any]
 NOTHING: Final = "-"
@@ -29,6 +32,8 @@ _STATE_STYLES: Final = {
     "UNREACHABLE": "red",
     "KILLED": "yellow",
     "KILLING": "yellow",
+    "healthy": "green",
+    "unhealthy": "red",
     "connected": "green",
     "active": "green",
     "inactive": "yellow",
@@ -98,12 +103,18 @@ def aligned(rows: Sequence[Row], columns: Sequence[Column]) -> list[str]:
 def show_table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
     """A table for a terminal of any width."""
     from rich.console import Console
+
+    Console(highlight=False).print(table(rows, columns))
+
+
+def table(rows: Sequence[Row], columns: Sequence[Column]) -> Table:
+    """The rows as rich shows them."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        table.add_column(
+        made.add_column(
             column.title,
             justify="right" if column.right else "left",
             overflow="ellipsis" if column.loose else "fold",
@@ -112,8 +123,8 @@ def show_table(rows: Sequence[Row], columns: Sequence[Column]) -> None:
     for row in rows:
         texts = [_cell((column.narrow or column.text)(row)) for column in columns]
         # As Text, since "[1-9]" in a string is markup to rich.
-        table.add_row(*(Text(text, style=_STATE_STYLES.get(text, "")) for text in texts))
-    Console(highlight=False).print(table)
+        made.add_row(*(Text(text, style=_STATE_STYLES.get(text, "")) for text in texts))
+    return made
 
 
 def _cell(text: str) -> str:

@@ -137,6 +137,8 @@ def task_row(task: types_pb2.Task) -> Json:
         "source": _enum(last, "source", types_pb2.TaskStatus.Source),
         "reason": _enum(last, "reason", types_pb2.TaskStatus.Reason),
         "message": last.message or None,
+        "healthy": last.healthy if last.HasField("healthy") else None,
+        "check": _check(last.check_status) if last.HasField("check_status") else None,
         "exit_code": ended.exit_code if ended.HasField("exit_code") else None,
         "signal": ended.signal if ended.HasField("signal") else None,
         "pid": _pid(task),
@@ -148,6 +150,15 @@ def task_row(task: types_pb2.Task) -> Json:
         "role": task.allocation_role or None,
         "executor_id": task.executor_id.value or None,
     }
+
+
+def _check(status: types_pb2.CheckStatusInfo) -> int | bool | None:
+    """What the task's check found last: an exit code, an HTTP status, or connected or not."""
+    if status.command.HasField("exit_code"):
+        return status.command.exit_code
+    if status.http.HasField("status_code"):
+        return status.http.status_code
+    return status.tcp.succeeded if status.tcp.HasField("succeeded") else None
 
 
 def _pid(task: types_pb2.Task) -> int | None:

@@ -20,7 +20,7 @@ from mesos_py.errors import InvalidValue
 if TYPE_CHECKING:
     from mesos_py.cli.running.job import Job, Spec
     from mesos_py.cli.running.runner import Settings
-    from mesos_py.v1.types_pb2 import CommandInfo, ContainerInfo
+    from mesos_py.v1.types_pb2 import CommandInfo, ContainerInfo, HealthCheck
 
 _NOT_IN_IDS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -119,6 +119,25 @@ MAX_INSTANCES: Final = 10_000
     help="End everything when it is not done by then, with exit code 124.",
 )
 @click.option(
+    "--health-cmd",
+    metavar="COMMAND",
+    help="It is healthy while this command exits with 0 beside it; else it is killed.",
+)
+@click.option("--health-delay", type=DURATION, help="Pause before the first.  [default: 15s]")
+@click.option("--health-interval", type=DURATION, help="Pause between two.  [default: 10s]")
+@click.option("--health-timeout", type=DURATION, help="Time for each.  [default: 20s]")
+@click.option(
+    "--health-grace",
+    type=DURATION,
+    help="Failures before the first success do not count so long.  [default: 10s]",
+)
+@click.option(
+    "--health-failures",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Kill it after so many failures in a row.  [default: 3]",
+)
+@click.option(
     "--shell/--no-shell",
     "shell",
     default=None,
@@ -198,6 +217,7 @@ def spec_of(options: dict[str, Any]) -> Spec:
         instances=options["instances"],
         ports=options["ports"],
         retries=options["retry"],
+        health=health_of(options),
     )
 
 
@@ -233,6 +253,25 @@ def container_of(options: dict[str, Any]) -> ContainerInfo | None:
     except InvalidValue as error:
         flag = f"--{error.field.removesuffix('s')}"
         raise InvalidValue(flag, error.value, error.reason) from None
+
+
+def health_of(options: dict[str, Any]) -> HealthCheck | None:
+    """The health check that the options describe.  Raises InvalidValue naming the option."""
+    from mesos_py.tasks import health_command
+
+    times = {
+        f"{name}_s": options[f"health_{name}"] for name in ("delay", "interval", "timeout", "grace")
+    }
+    failures = options["health_failures"]
+    if options["health_cmd"] is None:
+        for name, value in {**times, "failures": failures}.items():
+            if value is not None:
+                option = f"--health-{name.removesuffix('_s')}"
+                raise InvalidValue(option, value, "means something with --health-cmd only")
+        return None
+    if not options["health_cmd"]:
+        raise InvalidValue("--health-cmd", "", "must not be empty")
+    return health_command(options["health_cmd"], failures=failures, **times)
 
 
 def settings_of(master: str, job: Job, options: dict[str, Any]) -> Settings:

@@ -18,6 +18,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     },
     "What is there, and why": {
         "tasks": "List tasks, ended ones with --all.",
+        "top": "Show what containers use, live.",
         "agents": "List agents and what they have.",
         "frameworks": "List frameworks.",
         "offers": "List offers that are out.",

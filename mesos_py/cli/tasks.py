@@ -102,9 +102,12 @@ def _states(text: str | None) -> set[int] | None:
 def columns(listed: Sequence[Row], now: float) -> list[Column]:
     """The columns of a table of tasks, as of `now`."""
     agents = short_ids([row["agent_id"] for row in listed])
+    # For the few that have a health check.
+    health = [Column("HEALTH", _health)] if any(_health(row) for row in listed) else []
     return [
         Column("ID", lambda row: row["id"]),
         Column("STATE", lambda row: row["state"].removeprefix(_PREFIX)),
+        *health,
         Column("AGENT", lambda row: row["agent_id"], lambda row: agents[row["agent_id"]]),
         Column("CPUS", lambda row: output.amount(row["resources"].get("cpus")), right=True),
         Column("MEM", lambda row: output.amount(row["resources"].get("mem")), right=True),
@@ -112,6 +115,11 @@ def columns(listed: Sequence[Row], now: float) -> list[Column]:
         Column("EXIT", _exit, right=True),
         Column("MESSAGE", lambda row: row["message"] or "", loose=True),
     ]
+
+
+def _health(row: Row) -> str:
+    healthy = row["healthy"]
+    return "" if healthy is None else "healthy" if healthy else "unhealthy"
 
 
 def _exit(row: Row) -> str:

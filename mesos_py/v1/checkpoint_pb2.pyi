@@ -67,6 +67,7 @@ class Container(_message.Message):
     KILLED_FIELD_NUMBER: _builtins.int
     CAUSE_FIELD_NUMBER: _builtins.int
     ABANDONED_FIELD_NUMBER: _builtins.int
+    UNHEALTHY_FIELD_NUMBER: _builtins.int
     container_id: _builtins.str
     pid: _builtins.int
     """Absent until the first process exists.  A process that began at another tick
@@ -79,6 +80,8 @@ class Container(_message.Message):
     forced: _builtins.bool
     killed: _builtins.bool
     abandoned: _builtins.bool
+    unhealthy: _builtins.str
+    """Why its health check has it killed, if that is so."""
     @_builtins.property
     def framework_id(self) -> _types_pb2.FrameworkID: ...
     @_builtins.property
@@ -109,10 +112,11 @@ class Container(_message.Message):
         killed: _builtins.bool = ...,
         cause: Global___Cause | None = ...,
         abandoned: _builtins.bool = ...,
+        unhealthy: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "_start_ticks", b"_start_ticks", "cause", b"cause", "executor", b"executor", "executor_id", b"executor_id", "framework_id", b"framework_id", "pid", b"pid", "start_ticks", b"start_ticks"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "_start_ticks", b"_start_ticks", "abandoned", b"abandoned", "cause", b"cause", "container_id", b"container_id", "ending", b"ending", "executor", b"executor", "executor_id", b"executor_id", "forced", b"forced", "framework_id", b"framework_id", "killed", b"killed", "pid", b"pid", "sandbox", b"sandbox", "start_ticks", b"start_ticks", "subscribed", b"subscribed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "_start_ticks", b"_start_ticks", "abandoned", b"abandoned", "cause", b"cause", "container_id", b"container_id", "ending", b"ending", "executor", b"executor", "executor_id", b"executor_id", "forced", b"forced", "framework_id", b"framework_id", "killed", b"killed", "pid", b"pid", "sandbox", b"sandbox", "start_ticks", b"start_ticks", "subscribed", b"subscribed", "unhealthy", b"unhealthy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__pid: _TypeAlias = _typing.Literal["pid"]  # noqa: Y015
     _WhichOneofArgType__pid: _TypeAlias = _typing.Literal["_pid", b"_pid"]  # noqa: Y015

@@ -10,6 +10,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from mesos_py.v1 import agent_operator_pb2 as _agent_operator_pb2
 from mesos_py.v1 import scheduler_pb2 as _scheduler_pb2
 from mesos_py.v1 import types_pb2 as _types_pb2
 import builtins as _builtins
@@ -50,6 +51,7 @@ class Call(_message.Message):
         TEARDOWN: Call._Type.ValueType  # 31
         KILL_TASK: Call._Type.ValueType  # 1000
         EXPLAIN: Call._Type.ValueType  # 1001
+        GET_USAGE: Call._Type.ValueType  # 1002
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
     UNKNOWN: Call.Type.ValueType  # 0
@@ -69,6 +71,7 @@ class Call(_message.Message):
     TEARDOWN: Call.Type.ValueType  # 31
     KILL_TASK: Call.Type.ValueType  # 1000
     EXPLAIN: Call.Type.ValueType  # 1001
+    GET_USAGE: Call.Type.ValueType  # 1002
 
     @_typing.final
     class UpdateWeights(_message.Message):
@@ -182,12 +185,45 @@ class Call(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class GetUsage(_message.Message):
+        """What the containers of one agent or of all, of one framework or of all, use.  The
+        agents are asked in parallel; one that has not answered within the time-out (absent:
+        2 s) is named in `missing`.
+        """
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
+        AGENT_ID_FIELD_NUMBER: _builtins.int
+        TIMEOUT_SECONDS_FIELD_NUMBER: _builtins.int
+        timeout_seconds: _builtins.float
+        @_builtins.property
+        def framework_id(self) -> _types_pb2.FrameworkID: ...
+        @_builtins.property
+        def agent_id(self) -> _types_pb2.AgentID: ...
+        def __init__(
+            self,
+            *,
+            framework_id: _types_pb2.FrameworkID | None = ...,
+            agent_id: _types_pb2.AgentID | None = ...,
+            timeout_seconds: _builtins.float | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_timeout_seconds", b"_timeout_seconds", "agent_id", b"agent_id", "framework_id", b"framework_id", "timeout_seconds", b"timeout_seconds"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_timeout_seconds", b"_timeout_seconds", "agent_id", b"agent_id", "framework_id", b"framework_id", "timeout_seconds", b"timeout_seconds"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        _WhichOneofReturnType__timeout_seconds: _TypeAlias = _typing.Literal["timeout_seconds"]  # noqa: Y015
+        _WhichOneofArgType__timeout_seconds: _TypeAlias = _typing.Literal["_timeout_seconds", b"_timeout_seconds"]  # noqa: Y015
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__timeout_seconds) -> _WhichOneofReturnType__timeout_seconds | None: ...
+
     TYPE_FIELD_NUMBER: _builtins.int
     UPDATE_WEIGHTS_FIELD_NUMBER: _builtins.int
     TEARDOWN_FIELD_NUMBER: _builtins.int
     KILL_TASK_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     GET_TASKS_FIELD_NUMBER: _builtins.int
+    GET_USAGE_FIELD_NUMBER: _builtins.int
     type: Global___Call.Type.ValueType
     @_builtins.property
     def update_weights(self) -> Global___Call.UpdateWeights: ...
@@ -199,6 +235,8 @@ class Call(_message.Message):
     def explain(self) -> Global___Call.Explain: ...
     @_builtins.property
     def get_tasks(self) -> Global___Call.GetTasks: ...
+    @_builtins.property
+    def get_usage(self) -> Global___Call.GetUsage: ...
     def __init__(
         self,
         *,
@@ -208,10 +246,11 @@ class Call(_message.Message):
         kill_task: Global___Call.KillTask | None = ...,
         explain: Global___Call.Explain | None = ...,
         get_tasks: Global___Call.GetTasks | None = ...,
+        get_usage: Global___Call.GetUsage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_tasks", b"get_tasks", "kill_task", b"kill_task", "teardown", b"teardown", "update_weights", b"update_weights"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "teardown", b"teardown", "update_weights", b"update_weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_tasks", b"get_tasks", "kill_task", b"kill_task", "teardown", b"teardown", "type", b"type", "update_weights", b"update_weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "teardown", b"teardown", "type", b"type", "update_weights", b"update_weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -242,6 +281,7 @@ class Response(_message.Message):
         GET_MASTER: Response._Type.ValueType  # 15
         DONE: Response._Type.ValueType  # 1000
         EXPLAIN: Response._Type.ValueType  # 1001
+        GET_USAGE: Response._Type.ValueType  # 1002
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
     UNKNOWN: Response.Type.ValueType  # 0
@@ -259,6 +299,7 @@ class Response(_message.Message):
     GET_MASTER: Response.Type.ValueType  # 15
     DONE: Response.Type.ValueType  # 1000
     EXPLAIN: Response.Type.ValueType  # 1001
+    GET_USAGE: Response.Type.ValueType  # 1002
 
     @_typing.final
     class GetHealth(_message.Message):
@@ -753,6 +794,87 @@ class Response(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class GetUsage(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        @_typing.final
+        class Agent(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            AGENT_ID_FIELD_NUMBER: _builtins.int
+            HOSTNAME_FIELD_NUMBER: _builtins.int
+            CONTAINERS_FIELD_NUMBER: _builtins.int
+            TOTAL_RESOURCES_FIELD_NUMBER: _builtins.int
+            hostname: _builtins.str
+            @_builtins.property
+            def agent_id(self) -> _types_pb2.AgentID: ...
+            @_builtins.property
+            def containers(self) -> _containers.RepeatedCompositeFieldContainer[_agent_operator_pb2.Response.GetContainers.Container]: ...
+            @_builtins.property
+            def total_resources(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]:
+                """What the agent has in all."""
+
+            def __init__(
+                self,
+                *,
+                agent_id: _types_pb2.AgentID | None = ...,
+                hostname: _builtins.str = ...,
+                containers: _abc.Iterable[_agent_operator_pb2.Response.GetContainers.Container] | None = ...,
+                total_resources: _abc.Iterable[_types_pb2.Resource] | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "containers", b"containers", "hostname", b"hostname", "total_resources", b"total_resources"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        @_typing.final
+        class Missing(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            AGENT_ID_FIELD_NUMBER: _builtins.int
+            HOSTNAME_FIELD_NUMBER: _builtins.int
+            REASON_FIELD_NUMBER: _builtins.int
+            hostname: _builtins.str
+            reason: _builtins.str
+            @_builtins.property
+            def agent_id(self) -> _types_pb2.AgentID: ...
+            def __init__(
+                self,
+                *,
+                agent_id: _types_pb2.AgentID | None = ...,
+                hostname: _builtins.str = ...,
+                reason: _builtins.str = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "hostname", b"hostname", "reason", b"reason"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        AGENTS_FIELD_NUMBER: _builtins.int
+        MISSING_FIELD_NUMBER: _builtins.int
+        LEFT_OUT_FIELD_NUMBER: _builtins.int
+        left_out: _builtins.int
+        """Containers that did not fit into this answer."""
+        @_builtins.property
+        def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Response.GetUsage.Agent]: ...
+        @_builtins.property
+        def missing(self) -> _containers.RepeatedCompositeFieldContainer[Global___Response.GetUsage.Missing]: ...
+        def __init__(
+            self,
+            *,
+            agents: _abc.Iterable[Global___Response.GetUsage.Agent] | None = ...,
+            missing: _abc.Iterable[Global___Response.GetUsage.Missing] | None = ...,
+            left_out: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "left_out", b"left_out", "missing", b"missing"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     TYPE_FIELD_NUMBER: _builtins.int
     GET_HEALTH_FIELD_NUMBER: _builtins.int
     GET_FLAGS_FIELD_NUMBER: _builtins.int
@@ -767,6 +889,7 @@ class Response(_message.Message):
     GET_WEIGHTS_FIELD_NUMBER: _builtins.int
     GET_MASTER_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
+    GET_USAGE_FIELD_NUMBER: _builtins.int
     type: Global___Response.Type.ValueType
     @_builtins.property
     def get_health(self) -> Global___Response.GetHealth: ...
@@ -794,6 +917,8 @@ class Response(_message.Message):
     def get_master(self) -> Global___Response.GetMaster: ...
     @_builtins.property
     def explain(self) -> Global___Response.Explain: ...
+    @_builtins.property
+    def get_usage(self) -> Global___Response.GetUsage: ...
     def __init__(
         self,
         *,
@@ -811,10 +936,11 @@ class Response(_message.Message):
         get_weights: Global___Response.GetWeights | None = ...,
         get_master: Global___Response.GetMaster | None = ...,
         explain: Global___Response.Explain | None = ...,
+        get_usage: Global___Response.GetUsage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_agents", b"get_agents", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_master", b"get_master", "get_metrics", b"get_metrics", "get_roles", b"get_roles", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_version", b"get_version", "get_weights", b"get_weights"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_agents", b"get_agents", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_master", b"get_master", "get_metrics", b"get_metrics", "get_roles", b"get_roles", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "get_version", b"get_version", "get_weights", b"get_weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_agents", b"get_agents", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_master", b"get_master", "get_metrics", b"get_metrics", "get_roles", b"get_roles", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_version", b"get_version", "get_weights", b"get_weights", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_agents", b"get_agents", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_master", b"get_master", "get_metrics", b"get_metrics", "get_roles", b"get_roles", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "get_version", b"get_version", "get_weights", b"get_weights", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -2811,6 +2811,236 @@ class ContainerStatus(_message.Message):
 Global___ContainerStatus: _TypeAlias = ContainerStatus  # noqa: Y015
 
 @_typing.final
+class ResourceStatistics(_message.Message):
+    """What a container has used so far, and what it is held to.  What nobody measures is absent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class OtherEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.float
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
+    CPUS_USER_TIME_SECS_FIELD_NUMBER: _builtins.int
+    CPUS_SYSTEM_TIME_SECS_FIELD_NUMBER: _builtins.int
+    CPUS_LIMIT_FIELD_NUMBER: _builtins.int
+    MEM_RSS_BYTES_FIELD_NUMBER: _builtins.int
+    MEM_LIMIT_BYTES_FIELD_NUMBER: _builtins.int
+    CPUS_NR_PERIODS_FIELD_NUMBER: _builtins.int
+    CPUS_NR_THROTTLED_FIELD_NUMBER: _builtins.int
+    CPUS_THROTTLED_TIME_SECS_FIELD_NUMBER: _builtins.int
+    NET_RX_PACKETS_FIELD_NUMBER: _builtins.int
+    NET_RX_BYTES_FIELD_NUMBER: _builtins.int
+    NET_RX_DROPPED_FIELD_NUMBER: _builtins.int
+    NET_TX_PACKETS_FIELD_NUMBER: _builtins.int
+    NET_TX_BYTES_FIELD_NUMBER: _builtins.int
+    NET_TX_DROPPED_FIELD_NUMBER: _builtins.int
+    DISK_LIMIT_BYTES_FIELD_NUMBER: _builtins.int
+    DISK_USED_BYTES_FIELD_NUMBER: _builtins.int
+    PROCESSES_FIELD_NUMBER: _builtins.int
+    MEM_TOTAL_BYTES_FIELD_NUMBER: _builtins.int
+    MEM_CACHE_BYTES_FIELD_NUMBER: _builtins.int
+    MEM_PEAK_BYTES_FIELD_NUMBER: _builtins.int
+    MEM_OOM_KILLS_FIELD_NUMBER: _builtins.int
+    PROCESSES_LIMIT_FIELD_NUMBER: _builtins.int
+    IO_READ_BYTES_FIELD_NUMBER: _builtins.int
+    IO_WRITE_BYTES_FIELD_NUMBER: _builtins.int
+    IO_READS_FIELD_NUMBER: _builtins.int
+    IO_WRITES_FIELD_NUMBER: _builtins.int
+    OTHER_FIELD_NUMBER: _builtins.int
+    timestamp: _builtins.float
+    """When this was read, on the agent's clock, in seconds since the epoch."""
+    cpus_user_time_secs: _builtins.float
+    cpus_system_time_secs: _builtins.float
+    cpus_limit: _builtins.float
+    mem_rss_bytes: _builtins.int
+    mem_limit_bytes: _builtins.int
+    cpus_nr_periods: _builtins.int
+    cpus_nr_throttled: _builtins.int
+    cpus_throttled_time_secs: _builtins.float
+    net_rx_packets: _builtins.int
+    net_rx_bytes: _builtins.int
+    net_rx_dropped: _builtins.int
+    net_tx_packets: _builtins.int
+    net_tx_bytes: _builtins.int
+    net_tx_dropped: _builtins.int
+    disk_limit_bytes: _builtins.int
+    disk_used_bytes: _builtins.int
+    processes: _builtins.int
+    mem_total_bytes: _builtins.int
+    mem_cache_bytes: _builtins.int
+    mem_peak_bytes: _builtins.int
+    """Ours."""
+    mem_oom_kills: _builtins.int
+    processes_limit: _builtins.int
+    io_read_bytes: _builtins.int
+    io_write_bytes: _builtins.int
+    io_reads: _builtins.int
+    io_writes: _builtins.int
+    @_builtins.property
+    def other(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
+        """Numbers of isolators that are not ours, by their names."""
+
+    def __init__(
+        self,
+        *,
+        timestamp: _builtins.float = ...,
+        cpus_user_time_secs: _builtins.float | None = ...,
+        cpus_system_time_secs: _builtins.float | None = ...,
+        cpus_limit: _builtins.float | None = ...,
+        mem_rss_bytes: _builtins.int | None = ...,
+        mem_limit_bytes: _builtins.int | None = ...,
+        cpus_nr_periods: _builtins.int | None = ...,
+        cpus_nr_throttled: _builtins.int | None = ...,
+        cpus_throttled_time_secs: _builtins.float | None = ...,
+        net_rx_packets: _builtins.int | None = ...,
+        net_rx_bytes: _builtins.int | None = ...,
+        net_rx_dropped: _builtins.int | None = ...,
+        net_tx_packets: _builtins.int | None = ...,
+        net_tx_bytes: _builtins.int | None = ...,
+        net_tx_dropped: _builtins.int | None = ...,
+        disk_limit_bytes: _builtins.int | None = ...,
+        disk_used_bytes: _builtins.int | None = ...,
+        processes: _builtins.int | None = ...,
+        mem_total_bytes: _builtins.int | None = ...,
+        mem_cache_bytes: _builtins.int | None = ...,
+        mem_peak_bytes: _builtins.int | None = ...,
+        mem_oom_kills: _builtins.int | None = ...,
+        processes_limit: _builtins.int | None = ...,
+        io_read_bytes: _builtins.int | None = ...,
+        io_write_bytes: _builtins.int | None = ...,
+        io_reads: _builtins.int | None = ...,
+        io_writes: _builtins.int | None = ...,
+        other: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cpus_limit", b"_cpus_limit", "_cpus_nr_periods", b"_cpus_nr_periods", "_cpus_nr_throttled", b"_cpus_nr_throttled", "_cpus_system_time_secs", b"_cpus_system_time_secs", "_cpus_throttled_time_secs", b"_cpus_throttled_time_secs", "_cpus_user_time_secs", b"_cpus_user_time_secs", "_disk_limit_bytes", b"_disk_limit_bytes", "_disk_used_bytes", b"_disk_used_bytes", "_io_read_bytes", b"_io_read_bytes", "_io_reads", b"_io_reads", "_io_write_bytes", b"_io_write_bytes", "_io_writes", b"_io_writes", "_mem_cache_bytes", b"_mem_cache_bytes", "_mem_limit_bytes", b"_mem_limit_bytes", "_mem_oom_kills", b"_mem_oom_kills", "_mem_peak_bytes", b"_mem_peak_bytes", "_mem_rss_bytes", b"_mem_rss_bytes", "_mem_total_bytes", b"_mem_total_bytes", "_net_rx_bytes", b"_net_rx_bytes", "_net_rx_dropped", b"_net_rx_dropped", "_net_rx_packets", b"_net_rx_packets", "_net_tx_bytes", b"_net_tx_bytes", "_net_tx_dropped", b"_net_tx_dropped", "_net_tx_packets", b"_net_tx_packets", "_processes", b"_processes", "_processes_limit", b"_processes_limit", "cpus_limit", b"cpus_limit", "cpus_nr_periods", b"cpus_nr_periods", "cpus_nr_throttled", b"cpus_nr_throttled", "cpus_system_time_secs", b"cpus_system_time_secs", "cpus_throttled_time_secs", b"cpus_throttled_time_secs", "cpus_user_time_secs", b"cpus_user_time_secs", "disk_limit_bytes", b"disk_limit_bytes", "disk_used_bytes", b"disk_used_bytes", "io_read_bytes", b"io_read_bytes", "io_reads", b"io_reads", "io_write_bytes", b"io_write_bytes", "io_writes", b"io_writes", "mem_cache_bytes", b"mem_cache_bytes", "mem_limit_bytes", b"mem_limit_bytes", "mem_oom_kills", b"mem_oom_kills", "mem_peak_bytes", b"mem_peak_bytes", "mem_rss_bytes", b"mem_rss_bytes", "mem_total_bytes", b"mem_total_bytes", "net_rx_bytes", b"net_rx_bytes", "net_rx_dropped", b"net_rx_dropped", "net_rx_packets", b"net_rx_packets", "net_tx_bytes", b"net_tx_bytes", "net_tx_dropped", b"net_tx_dropped", "net_tx_packets", b"net_tx_packets", "processes", b"processes", "processes_limit", b"processes_limit"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cpus_limit", b"_cpus_limit", "_cpus_nr_periods", b"_cpus_nr_periods", "_cpus_nr_throttled", b"_cpus_nr_throttled", "_cpus_system_time_secs", b"_cpus_system_time_secs", "_cpus_throttled_time_secs", b"_cpus_throttled_time_secs", "_cpus_user_time_secs", b"_cpus_user_time_secs", "_disk_limit_bytes", b"_disk_limit_bytes", "_disk_used_bytes", b"_disk_used_bytes", "_io_read_bytes", b"_io_read_bytes", "_io_reads", b"_io_reads", "_io_write_bytes", b"_io_write_bytes", "_io_writes", b"_io_writes", "_mem_cache_bytes", b"_mem_cache_bytes", "_mem_limit_bytes", b"_mem_limit_bytes", "_mem_oom_kills", b"_mem_oom_kills", "_mem_peak_bytes", b"_mem_peak_bytes", "_mem_rss_bytes", b"_mem_rss_bytes", "_mem_total_bytes", b"_mem_total_bytes", "_net_rx_bytes", b"_net_rx_bytes", "_net_rx_dropped", b"_net_rx_dropped", "_net_rx_packets", b"_net_rx_packets", "_net_tx_bytes", b"_net_tx_bytes", "_net_tx_dropped", b"_net_tx_dropped", "_net_tx_packets", b"_net_tx_packets", "_processes", b"_processes", "_processes_limit", b"_processes_limit", "cpus_limit", b"cpus_limit", "cpus_nr_periods", b"cpus_nr_periods", "cpus_nr_throttled", b"cpus_nr_throttled", "cpus_system_time_secs", b"cpus_system_time_secs", "cpus_throttled_time_secs", b"cpus_throttled_time_secs", "cpus_user_time_secs", b"cpus_user_time_secs", "disk_limit_bytes", b"disk_limit_bytes", "disk_used_bytes", b"disk_used_bytes", "io_read_bytes", b"io_read_bytes", "io_reads", b"io_reads", "io_write_bytes", b"io_write_bytes", "io_writes", b"io_writes", "mem_cache_bytes", b"mem_cache_bytes", "mem_limit_bytes", b"mem_limit_bytes", "mem_oom_kills", b"mem_oom_kills", "mem_peak_bytes", b"mem_peak_bytes", "mem_rss_bytes", b"mem_rss_bytes", "mem_total_bytes", b"mem_total_bytes", "net_rx_bytes", b"net_rx_bytes", "net_rx_dropped", b"net_rx_dropped", "net_rx_packets", b"net_rx_packets", "net_tx_bytes", b"net_tx_bytes", "net_tx_dropped", b"net_tx_dropped", "net_tx_packets", b"net_tx_packets", "other", b"other", "processes", b"processes", "processes_limit", b"processes_limit", "timestamp", b"timestamp"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__cpus_limit: _TypeAlias = _typing.Literal["cpus_limit"]  # noqa: Y015
+    _WhichOneofArgType__cpus_limit: _TypeAlias = _typing.Literal["_cpus_limit", b"_cpus_limit"]  # noqa: Y015
+    _WhichOneofReturnType__cpus_nr_periods: _TypeAlias = _typing.Literal["cpus_nr_periods"]  # noqa: Y015
+    _WhichOneofArgType__cpus_nr_periods: _TypeAlias = _typing.Literal["_cpus_nr_periods", b"_cpus_nr_periods"]  # noqa: Y015
+    _WhichOneofReturnType__cpus_nr_throttled: _TypeAlias = _typing.Literal["cpus_nr_throttled"]  # noqa: Y015
+    _WhichOneofArgType__cpus_nr_throttled: _TypeAlias = _typing.Literal["_cpus_nr_throttled", b"_cpus_nr_throttled"]  # noqa: Y015
+    _WhichOneofReturnType__cpus_system_time_secs: _TypeAlias = _typing.Literal["cpus_system_time_secs"]  # noqa: Y015
+    _WhichOneofArgType__cpus_system_time_secs: _TypeAlias = _typing.Literal["_cpus_system_time_secs", b"_cpus_system_time_secs"]  # noqa: Y015
+    _WhichOneofReturnType__cpus_throttled_time_secs: _TypeAlias = _typing.Literal["cpus_throttled_time_secs"]  # noqa: Y015
+    _WhichOneofArgType__cpus_throttled_time_secs: _TypeAlias = _typing.Literal["_cpus_throttled_time_secs", b"_cpus_throttled_time_secs"]  # noqa: Y015
+    _WhichOneofReturnType__cpus_user_time_secs: _TypeAlias = _typing.Literal["cpus_user_time_secs"]  # noqa: Y015
+    _WhichOneofArgType__cpus_user_time_secs: _TypeAlias = _typing.Literal["_cpus_user_time_secs", b"_cpus_user_time_secs"]  # noqa: Y015
+    _WhichOneofReturnType__disk_limit_bytes: _TypeAlias = _typing.Literal["disk_limit_bytes"]  # noqa: Y015
+    _WhichOneofArgType__disk_limit_bytes: _TypeAlias = _typing.Literal["_disk_limit_bytes", b"_disk_limit_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__disk_used_bytes: _TypeAlias = _typing.Literal["disk_used_bytes"]  # noqa: Y015
+    _WhichOneofArgType__disk_used_bytes: _TypeAlias = _typing.Literal["_disk_used_bytes", b"_disk_used_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__io_read_bytes: _TypeAlias = _typing.Literal["io_read_bytes"]  # noqa: Y015
+    _WhichOneofArgType__io_read_bytes: _TypeAlias = _typing.Literal["_io_read_bytes", b"_io_read_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__io_reads: _TypeAlias = _typing.Literal["io_reads"]  # noqa: Y015
+    _WhichOneofArgType__io_reads: _TypeAlias = _typing.Literal["_io_reads", b"_io_reads"]  # noqa: Y015
+    _WhichOneofReturnType__io_write_bytes: _TypeAlias = _typing.Literal["io_write_bytes"]  # noqa: Y015
+    _WhichOneofArgType__io_write_bytes: _TypeAlias = _typing.Literal["_io_write_bytes", b"_io_write_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__io_writes: _TypeAlias = _typing.Literal["io_writes"]  # noqa: Y015
+    _WhichOneofArgType__io_writes: _TypeAlias = _typing.Literal["_io_writes", b"_io_writes"]  # noqa: Y015
+    _WhichOneofReturnType__mem_cache_bytes: _TypeAlias = _typing.Literal["mem_cache_bytes"]  # noqa: Y015
+    _WhichOneofArgType__mem_cache_bytes: _TypeAlias = _typing.Literal["_mem_cache_bytes", b"_mem_cache_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__mem_limit_bytes: _TypeAlias = _typing.Literal["mem_limit_bytes"]  # noqa: Y015
+    _WhichOneofArgType__mem_limit_bytes: _TypeAlias = _typing.Literal["_mem_limit_bytes", b"_mem_limit_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__mem_oom_kills: _TypeAlias = _typing.Literal["mem_oom_kills"]  # noqa: Y015
+    _WhichOneofArgType__mem_oom_kills: _TypeAlias = _typing.Literal["_mem_oom_kills", b"_mem_oom_kills"]  # noqa: Y015
+    _WhichOneofReturnType__mem_peak_bytes: _TypeAlias = _typing.Literal["mem_peak_bytes"]  # noqa: Y015
+    _WhichOneofArgType__mem_peak_bytes: _TypeAlias = _typing.Literal["_mem_peak_bytes", b"_mem_peak_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__mem_rss_bytes: _TypeAlias = _typing.Literal["mem_rss_bytes"]  # noqa: Y015
+    _WhichOneofArgType__mem_rss_bytes: _TypeAlias = _typing.Literal["_mem_rss_bytes", b"_mem_rss_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__mem_total_bytes: _TypeAlias = _typing.Literal["mem_total_bytes"]  # noqa: Y015
+    _WhichOneofArgType__mem_total_bytes: _TypeAlias = _typing.Literal["_mem_total_bytes", b"_mem_total_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__net_rx_bytes: _TypeAlias = _typing.Literal["net_rx_bytes"]  # noqa: Y015
+    _WhichOneofArgType__net_rx_bytes: _TypeAlias = _typing.Literal["_net_rx_bytes", b"_net_rx_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__net_rx_dropped: _TypeAlias = _typing.Literal["net_rx_dropped"]  # noqa: Y015
+    _WhichOneofArgType__net_rx_dropped: _TypeAlias = _typing.Literal["_net_rx_dropped", b"_net_rx_dropped"]  # noqa: Y015
+    _WhichOneofReturnType__net_rx_packets: _TypeAlias = _typing.Literal["net_rx_packets"]  # noqa: Y015
+    _WhichOneofArgType__net_rx_packets: _TypeAlias = _typing.Literal["_net_rx_packets", b"_net_rx_packets"]  # noqa: Y015
+    _WhichOneofReturnType__net_tx_bytes: _TypeAlias = _typing.Literal["net_tx_bytes"]  # noqa: Y015
+    _WhichOneofArgType__net_tx_bytes: _TypeAlias = _typing.Literal["_net_tx_bytes", b"_net_tx_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__net_tx_dropped: _TypeAlias = _typing.Literal["net_tx_dropped"]  # noqa: Y015
+    _WhichOneofArgType__net_tx_dropped: _TypeAlias = _typing.Literal["_net_tx_dropped", b"_net_tx_dropped"]  # noqa: Y015
+    _WhichOneofReturnType__net_tx_packets: _TypeAlias = _typing.Literal["net_tx_packets"]  # noqa: Y015
+    _WhichOneofArgType__net_tx_packets: _TypeAlias = _typing.Literal["_net_tx_packets", b"_net_tx_packets"]  # noqa: Y015
+    _WhichOneofReturnType__processes: _TypeAlias = _typing.Literal["processes"]  # noqa: Y015
+    _WhichOneofArgType__processes: _TypeAlias = _typing.Literal["_processes", b"_processes"]  # noqa: Y015
+    _WhichOneofReturnType__processes_limit: _TypeAlias = _typing.Literal["processes_limit"]  # noqa: Y015
+    _WhichOneofArgType__processes_limit: _TypeAlias = _typing.Literal["_processes_limit", b"_processes_limit"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cpus_limit) -> _WhichOneofReturnType__cpus_limit | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cpus_nr_periods) -> _WhichOneofReturnType__cpus_nr_periods | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cpus_nr_throttled) -> _WhichOneofReturnType__cpus_nr_throttled | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cpus_system_time_secs) -> _WhichOneofReturnType__cpus_system_time_secs | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cpus_throttled_time_secs) -> _WhichOneofReturnType__cpus_throttled_time_secs | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cpus_user_time_secs) -> _WhichOneofReturnType__cpus_user_time_secs | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__disk_limit_bytes) -> _WhichOneofReturnType__disk_limit_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__disk_used_bytes) -> _WhichOneofReturnType__disk_used_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__io_read_bytes) -> _WhichOneofReturnType__io_read_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__io_reads) -> _WhichOneofReturnType__io_reads | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__io_write_bytes) -> _WhichOneofReturnType__io_write_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__io_writes) -> _WhichOneofReturnType__io_writes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_cache_bytes) -> _WhichOneofReturnType__mem_cache_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_limit_bytes) -> _WhichOneofReturnType__mem_limit_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_oom_kills) -> _WhichOneofReturnType__mem_oom_kills | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_peak_bytes) -> _WhichOneofReturnType__mem_peak_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_rss_bytes) -> _WhichOneofReturnType__mem_rss_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_total_bytes) -> _WhichOneofReturnType__mem_total_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__net_rx_bytes) -> _WhichOneofReturnType__net_rx_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__net_rx_dropped) -> _WhichOneofReturnType__net_rx_dropped | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__net_rx_packets) -> _WhichOneofReturnType__net_rx_packets | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__net_tx_bytes) -> _WhichOneofReturnType__net_tx_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__net_tx_dropped) -> _WhichOneofReturnType__net_tx_dropped | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__net_tx_packets) -> _WhichOneofReturnType__net_tx_packets | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__processes) -> _WhichOneofReturnType__processes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__processes_limit) -> _WhichOneofReturnType__processes_limit | None: ...
+
+Global___ResourceStatistics: _TypeAlias = ResourceStatistics  # noqa: Y015
+
+@_typing.final
 class Volume(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 

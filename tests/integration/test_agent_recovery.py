@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from agent.checkpoint import store
 from agent.containers import warden_client
 from agent.core.journal import Change, Kind
 from mesos_py.states import short_name
+from mesos_py.tasks import health_command
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import FRAMEWORK, command, executor_info, for_executor
@@ -431,3 +433,51 @@ async def test_two_agents_of_one_machine_leave_each_others_tasks_alone(master, h
         finally:
             await other.close()
     assert children_of(os.getpid())
+
+
+# ---- Checks -----------------------------------------------------------------------------
+
+
+def healths(master: FakeMaster, task_id: str) -> list[bool]:
+    different = {s.uuid: s.healthy for s in master.updates(task_id) if s.HasField("healthy")}
+    return list(different.values())
+
+
+@pytest.mark.parametrize("how", ["kill", "leave"])
+async def test_checks_of_a_task_go_on_after_a_restart(master, host, how):
+    agent = await host.start()
+    times: dict[str, Any] = {"delay_s": 0, "interval_s": 0.05, "grace_s": 60, "failures": 1}
+    # Most of the time one is under way; it needs the task's environment.
+    check = health_command('test -f "$MARK" && sleep 0.3', **times)
+    given = [pb.Environment.Variable(name="MARK", value="up")]
+    info = pb.CommandInfo(
+        value="touch up; exec sleep 1000", environment=pb.Environment(variables=given)
+    )
+    master.run(command("t", command=info, health_check=check))
+    await master.until(lambda: healths(master, "t") == [True])
+    await getattr(host, how)()
+    agent = await host.start()
+    await master.until(lambda: healths(master, "t") == [True, True])
+    (agent.sandbox("t") / "up").unlink()
+    ended = await master.status("t", pb.TASK_KILLED)
+    assert ended.healthy is False
+    assert told(master, "t")[-2:] == ["RUNNING", "KILLED"]
+    await eventually(lambda: not processes_of("t"))
+
+
+async def test_a_probe_that_has_lost_agent_and_warden_is_ended_and_its_task_goes_on(master, host):
+    agent = await host.start()
+    check = health_command("touch begun; exec sleep 1000", delay_s=0, timeout_s=0)
+    master.run(command("t", "exec sleep 1000", health_check=check))
+    running = await master.status("t", pb.TASK_RUNNING)
+    await eventually((agent.sandbox("t") / "begun").exists)
+    warden = warden_of(agent)
+    agent.process.send_signal(signal.SIGSTOP)
+    os.kill(warden, signal.SIGKILL)
+    await host.kill()
+    assert len(processes_of("t")) == 2
+    agent = await host.start()
+    await eventually(lambda: processes_of("t") == [running.container_status.executor_pid])
+    # How it was started nobody knows any more: that is not held against it.
+    await eventually(lambda: "probe was lost" in agent.log.read_text())
+    assert healths(master, "t") == []

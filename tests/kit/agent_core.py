@@ -23,10 +23,13 @@ from agent.core.effects import (
     LaunchContainer,
     SendExecutor,
     SendMaster,
+    StartProbe,
     Stop,
+    StopProbe,
     TaskEnded,
     UpdateContainer,
 )
+from agent.core.health import Outcome
 from agent.core.journal import Kind, RecordKey
 from agent.core.records import Exit
 from agent.core.recovery import Record, Restored
@@ -171,6 +174,25 @@ class AgentWorld:
         )
         return self.collect()
 
+    def probed(
+        self,
+        executor_id: str,
+        good: bool | None,
+        value: int | None = None,
+        *,
+        kind: str = "health",
+        number: int | None = None,
+        text: str = "so it is",
+    ) -> list[Effect]:
+        """The task's probe of this kind, the newest unless said otherwise, has ended."""
+        container_id = self.container(executor_id)
+        if number is None:
+            number = self.probes(executor_id, kind)[-1].number
+        self.core.on_probe_ended(
+            container_id, kind, number, Outcome(good, value, text), self.clock.now()
+        )
+        return self.collect()
+
     def subscribe(self, executor_id: str, **call: Any) -> str | None:
         key = (FRAMEWORK, executor_id)
         subscribe = executor_pb2.Call.Subscribe(**call)
@@ -220,6 +242,14 @@ class AgentWorld:
 
     def states(self, task_id: str) -> list[str]:
         return [short_name(update.status.state) for update in self.updates(task_id)]
+
+    def probes(self, executor_id: str, kind: str = "health") -> list[StartProbe]:
+        container_id = self.container(executor_id)
+        found = self.of(StartProbe)
+        return [each for each in found if (each.container_id, each.kind) == (container_id, kind)]
+
+    def stopped_probes(self) -> list[tuple[str, str]]:
+        return [(each.container_id, each.kind) for each in self.of(StopProbe)]
 
     def told(self, executor_id: str) -> list[executor_pb2.Event]:
         key = (FRAMEWORK, executor_id)

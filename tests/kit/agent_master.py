@@ -16,7 +16,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import grpc.aio
 
@@ -215,10 +215,14 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
 class AgentProcess:
     """`mesos-py agent` as a process of its own."""
 
+    # Of all agents so far.
+    work_dirs: ClassVar[set[Path]] = set()
+
     def __init__(
         self, master: str, work_dir: Path, *flags: str, wrapper: Sequence[str] = ()
     ) -> None:
         """`wrapper`: words before the agent's own, which lead to it by exec."""
+        self.work_dirs.add(work_dir)
         self.work_dir = work_dir
         self.port_file = work_dir.with_name(f"{work_dir.name}.port")
         self.log = work_dir.with_name(f"{work_dir.name}.log")
@@ -296,13 +300,16 @@ async def eventually(done: Callable[[], Any], limit_s: float = LIMIT_S) -> None:
 
 
 def processes_of(task_id: str) -> list[int]:
-    """All processes that were started in the environment of the task or executor."""
+    """All processes that were started in the environment of the task or executor, by an
+    agent of these tests: there may be others on the machine."""
+    ours = [f"MESOS_DIRECTORY={each}/".encode() for each in AgentProcess.work_dirs]
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 environment = (entry / "environ").read_bytes()
-                if f"MESOS_EXECUTOR_ID={task_id}\0".encode() in environment:
+                named = f"MESOS_EXECUTOR_ID={task_id}\0".encode() in environment
+                if named and any(each in environment for each in ours):
                     found.append(int(entry.name))
     return found
 

@@ -34,7 +34,7 @@ from agent.containers.docker.records import Container, NotStarted, Phase
 from agent.containers.docker.settings import DockerSettings, cgroup_parent
 from agent.containers.docker.starting import Fetching, Starting, unless_asked
 from agent.containers.docker.statistics import usage_of
-from agent.containers.launcher import ContainerEvents
+from agent.containers.events import ContainerEvents
 from agent.containers.processes import start_ticks
 from agent.core.effects import ContainerSpec, Signal
 from agent.core.records import Exit

@@ -28,6 +28,7 @@ from mesos_py.v1.types_pb2 import (
     CommandInfo,
     ContainerInfo,
     Environment,
+    HealthCheck,
     Offer,
     TaskInfo,
     TaskStatus,
@@ -61,6 +62,7 @@ class Spec:
     ports: int = 0
     retries: int = 0
     container: ContainerInfo | None = None
+    health: HealthCheck | None = None
 
 
 class Stage(Enum):
@@ -190,6 +192,7 @@ class Job:
             name=self.title(instance),
             resources=resources.to_proto(),
             command=self._command(instance, ports),
+            health_check=self.spec.health,
         )
         if self.spec.container is not None:
             task.container.CopyFrom(self.spec.container)
@@ -327,6 +330,8 @@ def _offer_was_gone(status: TaskStatus, instance: Instance) -> bool:
 
 def _worth_retrying(status: TaskStatus) -> bool:
     """Not what somebody wanted to end, nor what no agent would take."""
+    if status.state == TASK_KILLED and status.HasField("healthy"):
+        return not status.healthy  # its health check wanted it
     return status.state not in (TASK_FINISHED, TASK_KILLED, TASK_ERROR)
 
 

@@ -10,12 +10,24 @@ from mesos_py.tasks import (
     command_task,
     custom_executor,
     executor_task,
+    health_command,
+    health_http,
+    health_tcp,
     launch,
     task_status,
     uri,
 )
 from mesos_py.testing.builders import make_executor, make_offer, make_task
-from mesos_py.v1.types_pb2 import AgentID, ExecutorInfo, Offer, TaskID, TaskStatus
+from mesos_py.v1.types_pb2 import (
+    AgentID,
+    CheckInfo,
+    ExecutorInfo,
+    HealthCheck,
+    NetworkInfo,
+    Offer,
+    TaskID,
+    TaskStatus,
+)
 
 
 def test_command_task_has_all_that_was_said():
@@ -148,3 +160,43 @@ def test_status_has_what_was_said_and_nothing_else(task):
     assert status.HasField("healthy")
     bare = task_status(task, TASK_FAILED)
     assert not any(bare.HasField(name) for name in ("message", "data", "healthy", "reason"))
+
+
+# ---- Health ---------------------------------------------------------------------------
+
+
+def test_health_checks_say_what_they_were_told_and_no_more():
+    health = health_command("test -f up", delay_s=1, interval_s=2, timeout_s=3, grace_s=4)
+    assert (health.type, health.command.value) == (HealthCheck.COMMAND, "test -f up")
+    assert (health.delay_seconds, health.interval_seconds) == (1, 2)
+    assert (health.timeout_seconds, health.grace_period_seconds) == (3, 4)
+    assert not health.HasField("consecutive_failures")
+    http = health_http(8080, "/up", scheme="https", ipv6=True, failures=5)
+    assert (http.type, http.http.port, http.http.path) == (HealthCheck.HTTP, 8080, "/up")
+    assert (http.http.scheme, http.http.protocol) == ("https", NetworkInfo.IPv6)
+    assert (http.consecutive_failures, http.HasField("delay_seconds")) == (5, False)
+    tcp = health_tcp(22)
+    assert (tcp.type, tcp.tcp.port) == (HealthCheck.TCP, 22)
+
+
+def test_a_task_has_the_checks_that_it_was_given():
+    check = CheckInfo(type=CheckInfo.TCP, tcp=CheckInfo.Tcp(port=1))
+    task = command_task("n", "t", "a1", "true", cpus=1, health=health_tcp(2), check=check)
+    assert (task.health_check.tcp.port, task.check.tcp.port) == (2, 1)
+    assert not command_task("n", "t", "a1", "true", cpus=1).HasField("health_check")
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: health_tcp(0), "port: 0"),
+        (lambda: health_tcp(True), "port: True"),
+        (lambda: health_http(80, "up"), "health.http.path: 'up'"),
+        (lambda: health_command(""), "command: ''"),
+        (lambda: health_tcp(80, failures=0), "failures: 0"),
+        (lambda: health_tcp(80, interval_s=-1), "health.interval_seconds: -1"),
+    ],
+)
+def test_a_health_check_that_cannot_be_is_an_error_at_once(make, words):
+    with pytest.raises(InvalidValue, match=f"^{words}"):
+        make()

@@ -163,7 +163,6 @@ DOCKER = pb.ContainerInfo(
     ("task", "words"),
     [
         (command("t", container=DOCKER), "redis"),
-        (command("t", health_check=pb.HealthCheck(type=pb.HealthCheck.TCP)), "health checks"),
         (for_executor("t", executor_info(container=DOCKER)), "redis"),
         (
             command("t", container=pb.ContainerInfo(volumes=[pb.Volume(container_path="/v")])),

@@ -7,8 +7,18 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
-from agent.core.effects import KillContainer, LaunchContainer, SendExecutor, SendMaster, Signal
+from agent.core.effects import (
+    KillContainer,
+    LaunchContainer,
+    SendExecutor,
+    SendMaster,
+    Signal,
+    StartProbe,
+    StopProbe,
+)
+from agent.core.health import Outcome
 from mesos_py.states import is_terminal
+from mesos_py.tasks import health_tcp
 from mesos_py.v1 import agent_pb2, executor_pb2
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import (
@@ -44,6 +54,8 @@ class AgentRuns(RuleBasedStateMachine):
         # What custom executors hold, by executor: task ids.
         self.held: dict[str, set[str]] = {}
         self.subscribed: set[str] = set()
+        # Probes in flight: their numbers by container and kind.
+        self.probes: dict[tuple[str, str], int] = {}
 
     # ---- Helpers ---------------------------------------------------------------------
 
@@ -64,6 +76,13 @@ class AgentRuns(RuleBasedStateMachine):
                 self._told(effect.call.update)
             elif isinstance(effect, SendExecutor):
                 self._executor_told(effect.key[1], effect.event)
+            elif isinstance(effect, StartProbe):
+                key = (effect.container_id, effect.kind)
+                assert key not in self.probes, "a second probe beside the first"
+                assert self.containers[effect.container_id] == "running"
+                self.probes[key] = effect.number
+            elif isinstance(effect, StopProbe):
+                del self.probes[effect.container_id, effect.kind]
 
     def _killed(self, effect: KillContainer) -> None:
         assert effect.container_id in self.containers, "a signal for what is gone"
@@ -98,6 +117,34 @@ class AgentRuns(RuleBasedStateMachine):
             self.world.run(command(task_id, grace_s=grace_s))
             self.look()
         return task_id
+
+    @rule(target=tasks, failures=st.sampled_from([1, 3]), delay_s=st.sampled_from([0, 5]))
+    def run_checked(self, failures, delay_s):
+        task_id = f"t{next(self.numbers)}"
+        if self.connected:
+            self.ordered.add(task_id)
+            health = health_tcp(80, delay_s=delay_s, interval_s=2, timeout_s=4, failures=failures)
+            check = pb.CheckInfo(type=pb.CheckInfo.TCP, tcp=pb.CheckInfo.Tcp(port=81))
+            self.world.run(command(task_id, health_check=health, check=check))
+            self.look()
+        return task_id
+
+    @rule(data=st.data(), good=st.sampled_from([True, False, None]), late=st.booleans())
+    def probe_ends(self, data, good, late):
+        if self.probes:
+            (container, kind), number = data.draw(st.sampled_from(sorted(self.probes.items())))
+            if not late:
+                del self.probes[container, kind]
+            outcome = Outcome(good, None if good is None else int(good), "why")
+            now = self.world.clock.now()
+            self.world.core.on_probe_ended(container, kind, number - late, outcome, now)
+            self.look()
+
+    @rule(seconds=st.sampled_from([2, 100]))
+    def agent_stands_still(self, seconds):
+        self.world.clock.advance(seconds)
+        self.world.core.on_time(self.world.clock.now())
+        self.look()
 
     @rule(target=tasks, executor=st.sampled_from(["x", "y"]))
     def run_in_executor(self, executor):
@@ -252,6 +299,10 @@ class AgentRuns(RuleBasedStateMachine):
         for task_id in self.ordered:
             key = ("F1", task_id)
             assert key in state.tasks or key in state.updates or self._forgotten(task_id), task_id
+
+    @invariant()
+    def only_what_runs_is_probed(self):
+        assert {container for container, _ in self.probes} <= set(self.containers)
 
     def teardown(self):
         """Let everything end: nothing may be left."""

@@ -6,6 +6,7 @@ from typing import Any
 import grpc
 import pytest
 
+from master.api.agents import AgentChannels, UsageRelay
 from master.api.files import LogRelay
 from master.api.operator import HANDLERS, OperatorService
 from master.api.shell import Shell
@@ -44,8 +45,11 @@ class Scene:
     def __init__(self):
         self.world = World()
         self.shell = Shell(self.world.core, self.world.clock)
-        self.relay = LogRelay()
-        self.service = OperatorService(self.shell, self.relay, {"port": "5050"}, 5.0)
+        self.channels = AgentChannels()
+        self.usage = UsageRelay(self.channels)
+        self.service = OperatorService(
+            self.shell, LogRelay(self.channels), self.usage, {"port": "5050"}, 5.0
+        )
 
     async def ask(self, kind, **fields):
         return await self.service.Execute(Call(type=kind, **fields), context())
@@ -60,6 +64,7 @@ class Scene:
 async def scene():
     made = Scene()
     yield made
+    await made.channels.close()
     made.shell.stop()
     made.world.check()
 
@@ -418,7 +423,7 @@ async def test_a_log_comes_from_the_tasks_agent(scene):
     scene.world.agent()
     framework = scene.world.framework()
     framework.start("t1")
-    scene.service = OperatorService(scene.shell, Relay([b"a", b"b"]), {}, 0.0)
+    scene.service = OperatorService(scene.shell, Relay([b"a", b"b"]), scene.usage, {}, 0.0)
     assert [chunk.data for chunk in await chunks(scene, "t1")] == [b"a", b"b"]
 
 
@@ -429,7 +434,9 @@ async def test_a_log_of_nothing_or_of_an_agent_that_is_away(scene):
     scene.world.agent()
     framework = scene.world.framework()
     framework.start("t1")
-    scene.service = OperatorService(scene.shell, Relay(Unavailable("agent is away")), {}, 0.0)
+    scene.service = OperatorService(
+        scene.shell, Relay(Unavailable("agent is away")), scene.usage, {}, 0.0
+    )
     with pytest.raises(Aborted) as caught:
         await chunks(scene, "t1")
     assert caught.value.code == grpc.StatusCode.UNAVAILABLE

@@ -309,3 +309,32 @@ def test_wrong_executor_resources_name_their_place(framework):
     info.resources[0].scalar.value = -1
     with pytest.raises(InvalidResources, match=r"executor.resources.cpus: -1.0"):
         executor_resources(framework, info, None)
+
+
+# ---- Checks -------------------------------------------------------------
+
+
+def test_a_good_health_check_and_check_are_taken(framework):
+    task = command_task()
+    task.health_check.CopyFrom(pb.HealthCheck(command=pb.CommandInfo(value="true")))
+    task.check.type = pb.CheckInfo.TCP
+    task.check.tcp.port = 80
+    assert check(framework, task)
+
+
+@pytest.mark.parametrize(
+    ("field", "message", "words"),
+    [
+        ("health_check", pb.HealthCheck(), "health_check.type: 'UNKNOWN'"),
+        (
+            "health_check",
+            pb.HealthCheck(command=pb.CommandInfo(value="x"), delay_seconds=-1),
+            "health_check.delay_seconds: -1",
+        ),
+        ("check", pb.CheckInfo(), "check.type: 'UNKNOWN'"),
+    ],
+)
+def test_a_wrong_one_is_named(framework, field, message, words):
+    task = command_task()
+    getattr(task, field).CopyFrom(message)
+    assert refused(framework, task).startswith(words)

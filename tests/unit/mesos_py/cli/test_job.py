@@ -17,6 +17,7 @@ from mesos_py.v1.types_pb2 import (
     TASK_STARTING,
     CommandInfo,
     Environment,
+    HealthCheck,
     Offer,
     TaskStatus,
 )
@@ -301,6 +302,13 @@ def test_giving_up_kills_what_lives_and_forgets_what_waits():
     for task_id in ids:
         work.on_status(status(task_id, TASK_KILLED))
     assert (work.done, work.exit_code) == (True, 130)
+
+
+def test_a_task_that_was_killed_for_its_health_is_tried_again():
+    work = job(retries=1, health=HealthCheck(type=HealthCheck.TCP))
+    (answer,) = work.on_offers([offer(0)])
+    assert answer.tasks[0].health_check.type == HealthCheck.TCP
+    assert hear(work, status(work.instances[0].task_id, TASK_KILLED, healthy=False)).again
 
 
 def test_given_up_means_no_more_retries():

@@ -61,6 +61,8 @@ def test_a_task_row_has_all_its_keys(master, cli):
             "source": "SOURCE_EXECUTOR",
             "reason": "REASON_COMMAND_EXECUTOR_FAILED",
             "message": "Command exited with status 3",
+            "healthy": None,
+            "check": None,
             "exit_code": 3,
             "signal": None,
             "pid": 77,
@@ -81,8 +83,34 @@ def test_what_is_not_known_of_a_task_is_null(master, cli):
     nulls = {key for key, value in row.items() if value is None}
     assert nulls == {
         "source", "reason", "message", "exit_code", "signal", "pid", "launched", "started",
-        "ended", "user", "role", "executor_id",
+        "ended", "user", "role", "executor_id", "healthy", "check",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "healthy", "check"),
+    [
+        ({"healthy": True}, True, None),
+        ({"healthy": False, "check_status": {"command": {"exit_code": 0}}}, False, 0),
+        ({"check_status": {"http": {"status_code": 503}}}, None, 503),
+        ({"check_status": {"tcp": {"succeeded": False}}}, None, False),
+        ({"check_status": {"tcp": {}}}, None, None),
+    ],
+)
+def test_a_row_has_what_its_checks_said_last(master, cli, status, healthy, check):
+    master.tasks.append(fake.task("t", statuses=[fake.status("t", TASK_RUNNING, **status)]))
+    (row,) = cli("tasks", "--json").json
+    assert (row["healthy"], row["check"]) == (healthy, check)
+
+
+def test_health_is_a_column_where_some_task_has_any(master, cli):
+    master.tasks.append(fake.task("plain"))
+    assert "HEALTH" not in cli("tasks").out
+    for word, healthy in (("ill", False), ("well", True)):
+        status = fake.status(word, TASK_RUNNING, healthy=healthy)
+        master.tasks.append(fake.task(word, statuses=[status]))
+    lines = {line.split()[0]: line.split()[2] for line in cli("tasks").out.splitlines()}
+    assert lines == {"ID": "HEALTH", "plain": "-", "ill": "unhealthy", "well": "healthy"}
 
 
 def test_exit_code_zero_is_not_null(master, cli):

@@ -191,6 +191,31 @@ def test_no_master_is_said_at_once(cli, monkeypatch):
     assert ended.err == "mesos-py: error: cannot reach 127.0.0.1:1: Connection refused\n"
 
 
+def test_a_health_check_in_its_options():
+    times = ["--health-delay", "1s", "--health-interval", "500ms", "--health-timeout", "2s"]
+    more = ["--health-grace", "1m", "--health-failures", "5"]
+    health = spec("--health-cmd", "test -f up", *times, *more, "true").health
+    assert health is not None
+    assert health.command.value == "test -f up"
+    assert (health.delay_seconds, health.interval_seconds) == (1, 0.5)
+    assert (health.timeout_seconds, health.grace_period_seconds) == (2, 60)
+    assert health.consecutive_failures == 5
+    assert spec("true").health is None
+
+
+@pytest.mark.parametrize(
+    ("args", "option"),
+    [
+        (["--health-cmd", ""], "--health-cmd"),
+        (["--health-delay", "1s"], "--health-delay"),
+        (["--health-failures", "2"], "--health-failures"),
+    ],
+)
+def test_a_health_check_that_cannot_be_names_its_option(args, option):
+    with pytest.raises(InvalidValue, match=rf"^{option}: "):
+        spec(*args, "true")
+
+
 # --- prefixes -----------------------------------------------------------------
 
 

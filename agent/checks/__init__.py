@@ -1,0 +1,1 @@
+"""Probes of tasks, carried out: commands in their containers, HTTP and TCP from the agent."""

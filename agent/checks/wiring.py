@@ -1,0 +1,31 @@
+"""Which containerizer runs the commands that a container is checked by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent.checks.docker import DockerProbes
+from agent.checks.prober import Containers, ProbeEvents, Prober
+from agent.containers.launcher import Launcher
+from agent.core.agent import AgentCore
+
+if TYPE_CHECKING:
+    from agent.containers.docker.launcher import DockerLauncher
+
+
+def prober_of(
+    core: AgentCore, events: ProbeEvents, launcher: Launcher, docker: DockerLauncher | None
+) -> Prober:
+    """`docker` None: dockerd runs nothing."""
+    dockers = DockerProbes(docker.run_in, events) if docker is not None else None
+
+    def containers(container_id: str) -> Containers:
+        if docker is not None and dockers is not None and container_id in docker:
+            return dockers
+        return launcher.probes
+
+    def pid_of(container_id: str) -> int:
+        executor = core.state.containers.get(container_id)
+        return (executor.pid or 0) if executor is not None else 0
+
+    return Prober(containers, pid_of, events)

@@ -1,0 +1,53 @@
+"""The master's numbers: for GET_METRICS, and for Prometheus."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from master.core.cluster import Cluster
+from mesos_py.states import is_terminal
+
+PREFIX: Final = "mesos_py_master_"
+_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_]+")
+# Counters named GROUP/MEMBER are one family, the member a label of this name.
+_GROUPS: Final = {"task_states": "state", "dropped": "reason"}
+
+
+def gauges(c: Cluster, step_failures: int) -> dict[str, float]:
+    """What there is at this moment."""
+    tasks = [task for each in c.frameworks.values() for task in each.tasks.values()]
+    return {
+        "agents": len(c.agents),
+        "agents_connected": sum(agent.connected for agent in c.agents.values()),
+        "frameworks": len(c.frameworks),
+        "frameworks_connected": sum(f.connected for f in c.frameworks.values()),
+        "offers_outstanding": len(c.offers),
+        "tasks": len(tasks),
+        "tasks_running": sum(not is_terminal(task.state) for task in tasks),
+        "step_failures": step_failures,
+    }
+
+
+def families(c: Cluster, step_failures: int) -> list[Metric]:
+    """All numbers.  Names and labels are of a fixed number: none is that of a task."""
+    found: list[Metric] = [
+        GaugeMetricFamily(PREFIX + name, "At this moment", value=value)
+        for name, value in gauges(c, step_failures).items()
+    ]
+    groups: dict[str, CounterMetricFamily] = {}
+    for name, value in sorted(c.counters.items()):
+        group, slash, member = name.partition("/")
+        family = _NOT_IN_NAMES.sub("_", group.lower())
+        if not slash:
+            found.append(CounterMetricFamily(PREFIX + family, "Since the start", value=value))
+            continue
+        if family not in groups:
+            label = _GROUPS.get(group, "name")
+            groups[family] = CounterMetricFamily(
+                PREFIX + family, "Since the start", labels=(label,)
+            )
+        groups[family].add_metric((member,), value)
+    return [*found, *groups.values()]
