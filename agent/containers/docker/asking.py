@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Final, Self, TypeVar
 
 from agent.containers.docker.engine import Declined, Engine, EngineError, Silent
 from mesos_py import logs
@@ -18,18 +18,30 @@ AGAIN_S: Final = 0.1
 AGAIN_MAX_S: Final = 10.0
 
 
-async def pauses(most_s: float = AGAIN_MAX_S) -> AsyncIterator[None]:
-    """Forever: yields, and waits, longer and longer."""
-    pause_s = AGAIN_S
-    while True:
-        yield
-        await asyncio.sleep(pause_s)
-        pause_s = min(pause_s * 2, most_s)
+class Pauses:
+    """Attempts without end: at once, and then after longer and longer pauses."""
+
+    def __init__(
+        self, most_s: float = AGAIN_MAX_S, failed: Callable[[], None] = lambda: None
+    ) -> None:
+        """`failed` is called when an attempt had no success, before each pause."""
+        self._pause_s = 0.0
+        self._most_s = most_s
+        self._failed = failed
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> None:
+        if self._pause_s:
+            self._failed()
+            await asyncio.sleep(self._pause_s)
+        self._pause_s = min(self._pause_s * 2 or AGAIN_S, self._most_s)
 
 
 async def answered(ask: Callable[[], Awaitable[T]]) -> T:
     """What dockerd answers in the end."""
-    async for _ in pauses():
+    async for _ in Pauses():
         try:
             return await ask()
         except EngineError as error:
@@ -56,7 +68,7 @@ class Removing:
     async def remove(self, docker_id: str) -> None:
         """Returns when it is known to be gone."""
         try:
-            async for _ in pauses():
+            async for _ in Pauses():
                 try:
                     await self._engine.remove(docker_id)
                     break

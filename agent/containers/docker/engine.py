@@ -26,7 +26,7 @@ from docker.utils import parse_repository_tag
 from agent.containers.docker.ending import Standing, standing_of
 from agent.containers.docker.request import CreateRequest
 from agent.containers.docker.settings import LABEL_CONTAINER, LABELS, Dockerd, DockerSettings
-from agent.containers.docker.transport import new_client
+from agent.containers.docker.transport import cut_off, new_client
 from mesos_py.errors import Unavailable, shortened
 
 T = TypeVar("T")
@@ -100,9 +100,9 @@ class Engine:
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
-        # A call that hangs ends with its time-out: nobody waits for that.
         self._threads.shutdown(wait=False, cancel_futures=True)
         for client in self._clients:
+            cut_off(client)
             client.close()
 
     # ---- Containers ----------------------------------------------------------------
