@@ -202,11 +202,12 @@ class Engine:
                 yield str(line.get("id", "")), str(line.get("status", ""))
 
     async def logs(
-        self, docker_id: str, since: str, *, follow: bool
+        self, docker_id: str, *, since: str = "0", follow: bool = False, tail: int | None = None
     ) -> AsyncGenerator[bytes, None]:
-        """The output, in docker's frames, each entry with its time."""
+        """The output, in docker's frames, each entry with its time; `tail`: the last ones."""
         query = {"stdout": "1", "stderr": "1", "timestamps": "1", "since": since}
         query["follow"] = "1" if follow else "0"
+        query["tail"] = "all" if tail is None else str(tail)
         async with self._stream("GET", f"/containers/{docker_id}/logs", query) as response:
             async for chunk in response.content.iter_any():
                 yield chunk
