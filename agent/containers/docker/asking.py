@@ -16,6 +16,8 @@ log = logs.get("agent.docker")
 # Pauses between attempts: they double.
 AGAIN_S: Final = 0.1
 AGAIN_MAX_S: Final = 10.0
+# So many times a removal may be under way already before that is worth a word.
+PATIENCE: Final = 5
 
 
 class Pauses:
@@ -67,6 +69,7 @@ class Removing:
 
     async def remove(self, docker_id: str) -> None:
         """Returns when it is known to be gone."""
+        patience = PATIENCE
         try:
             async for _ in Pauses():
                 try:
@@ -75,6 +78,9 @@ class Removing:
                 except Declined as declined:
                     if declined.unknown:
                         break
+                    patience -= declined.conflict
+                    if declined.conflict and patience >= 0:
+                        continue  # it is being removed already
                     log.warning("removal declined", docker_id=docker_id, error=declined)
                 except Silent as silent:
                     log.warning("removal not answered", docker_id=docker_id, error=silent)
