@@ -236,23 +236,23 @@ def container_of(options: dict[str, Any]) -> ContainerInfo | None:
         raise InvalidValue("--own-network", True, "is not for images: give --network bridge")
     try:
         limits = dict(parse_rlimit(text) for text in options["rlimits"])
-        if image is not None:
-            container = docker_container(
-                image,
-                volumes=options["volumes"],
-                network=options["network"] or "host",
-                force_pull=options["pull"],
-            )
-            if limits:
-                container.rlimit_info.CopyFrom(rlimit_info(limits))
-            return container
-        if not limits and not options["own_network"]:
-            return None
+        rlimits = rlimit_info(limits)
+    except InvalidValue as error:
+        raise InvalidValue("--rlimit", error.value, error.reason) from None
+    if image is None:
         network = "mesos-py" if options["own_network"] else None
-        return plain_container(network=network, rlimits=limits)
+        return plain_container(network=network, rlimits=limits) if network or limits else None
+    network = options["network"] or "host"
+    try:
+        container = docker_container(
+            image, volumes=options["volumes"], network=network, force_pull=options["pull"]
+        )
     except InvalidValue as error:
         flag = f"--{error.field.removesuffix('s')}"
         raise InvalidValue(flag, error.value, error.reason) from None
+    if limits:
+        container.rlimit_info.CopyFrom(rlimits)
+    return container
 
 
 def health_of(options: dict[str, Any]) -> HealthCheck | None:

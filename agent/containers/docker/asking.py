@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Final, Self, TypeVar
 
 from agent.containers.docker.engine import Declined, Engine, EngineError, Silent
 from mesos_py import logs
@@ -16,20 +16,34 @@ log = logs.get("agent.docker")
 # Pauses between attempts: they double.
 AGAIN_S: Final = 0.1
 AGAIN_MAX_S: Final = 10.0
+# So many times a removal may be under way already before that is worth a word.
+PATIENCE: Final = 5
 
 
-async def pauses(most_s: float = AGAIN_MAX_S) -> AsyncIterator[None]:
-    """Forever: yields, and waits, longer and longer."""
-    pause_s = AGAIN_S
-    while True:
-        yield
-        await asyncio.sleep(pause_s)
-        pause_s = min(pause_s * 2, most_s)
+class Pauses:
+    """Attempts without end: at once, and then after longer and longer pauses."""
+
+    def __init__(
+        self, most_s: float = AGAIN_MAX_S, failed: Callable[[], None] = lambda: None
+    ) -> None:
+        """`failed` is called when an attempt had no success, before each pause."""
+        self._pause_s = 0.0
+        self._most_s = most_s
+        self._failed = failed
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> None:
+        if self._pause_s:
+            self._failed()
+            await asyncio.sleep(self._pause_s)
+        self._pause_s = min(self._pause_s * 2 or AGAIN_S, self._most_s)
 
 
 async def answered(ask: Callable[[], Awaitable[T]]) -> T:
     """What dockerd answers in the end."""
-    async for _ in pauses():
+    async for _ in Pauses():
         try:
             return await ask()
         except EngineError as error:
@@ -55,14 +69,18 @@ class Removing:
 
     async def remove(self, docker_id: str) -> None:
         """Returns when it is known to be gone."""
+        patience = PATIENCE
         try:
-            async for _ in pauses():
+            async for _ in Pauses():
                 try:
                     await self._engine.remove(docker_id)
                     break
                 except Declined as declined:
                     if declined.unknown:
                         break
+                    patience -= declined.conflict
+                    if declined.conflict and patience >= 0:
+                        continue  # it is being removed already
                     log.warning("removal declined", docker_id=docker_id, error=declined)
                 except Silent as silent:
                     log.warning("removal not answered", docker_id=docker_id, error=silent)

@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from typing import Final
 
 from agent.containers.docker.engine import Engine, EngineError
-from agent.containers.docker.logs import Frames, OutputFiles, Positions
+from agent.containers.docker.logs import Entry, Frames, OutputFiles, Positions
 from mesos_py import logs
 
 log = logs.get("agent.docker")
@@ -22,6 +22,7 @@ NOTE_EVERY_S: Final = 1.0
 # At the end: for the stream to run dry, and for the last reading.
 DRY_S: Final = 5.0
 LAST_S: Final = 60.0
+TAIL: Final = 500
 _LAST_TRIES: Final = 5
 
 
@@ -67,7 +68,8 @@ class Copying:
         for _ in range(_LAST_TRIES):
             try:
                 async with asyncio.timeout(LAST_S):
-                    await self._copy(follow=False)
+                    if not await self._copy_tail():
+                        await self._copy(follow=False)
                 break
             except (EngineError, ValueError, TimeoutError) as error:
                 log.warning("last output not read", container=self._docker_id, error=error)
@@ -98,14 +100,28 @@ class Copying:
         self._positions.resume()
         since = self._positions.since()
         async with contextlib.aclosing(
-            self._engine.logs(self._docker_id, since, follow=follow)
+            self._engine.logs(self._docker_id, since=since, follow=follow)
         ) as chunks:
             async for chunk in chunks:
-                pieces = self._positions.take(frames.feed(chunk))
-                if any(pieces):
-                    self._writing = self._run(functools.partial(self._write, pieces))
-                    # What has begun is finished, or the position would not be true.
-                    await asyncio.shield(self._writing)
+                await self._put(frames.feed(chunk))
+
+    async def _copy_tail(self) -> bool:
+        """Only the last entries, which are cheap to have; whether we know all before them."""
+        frames = Frames()
+        async with contextlib.aclosing(self._engine.logs(self._docker_id, tail=TAIL)) as chunks:
+            entries = [entry async for chunk in chunks for entry in frames.feed(chunk)]
+        if len(entries) >= TAIL and not self._positions.know(entries[0]):
+            return False
+        self._positions.resume()
+        await self._put(entries)
+        return True
+
+    async def _put(self, entries: list[Entry]) -> None:
+        pieces = self._positions.take(entries)
+        if any(pieces):
+            self._writing = self._run(functools.partial(self._write, pieces))
+            # What has begun is finished, or the position would not be true.
+            await asyncio.shield(self._writing)
 
     def _write(self, pieces: list[bytes]) -> None:
         """In a thread, one at a time."""

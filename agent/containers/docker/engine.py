@@ -26,7 +26,7 @@ from docker.utils import parse_repository_tag
 from agent.containers.docker.ending import Standing, standing_of
 from agent.containers.docker.request import CreateRequest
 from agent.containers.docker.settings import LABEL_CONTAINER, LABELS, Dockerd, DockerSettings
-from agent.containers.docker.transport import new_client
+from agent.containers.docker.transport import cut_off, new_client
 from mesos_py.errors import Unavailable, shortened
 
 T = TypeVar("T")
@@ -100,9 +100,9 @@ class Engine:
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
-        # A call that hangs ends with its time-out: nobody waits for that.
         self._threads.shutdown(wait=False, cancel_futures=True)
         for client in self._clients:
+            cut_off(client)
             client.close()
 
     # ---- Containers ----------------------------------------------------------------
@@ -202,11 +202,12 @@ class Engine:
                 yield str(line.get("id", "")), str(line.get("status", ""))
 
     async def logs(
-        self, docker_id: str, since: str, *, follow: bool
+        self, docker_id: str, *, since: str = "0", follow: bool = False, tail: int | None = None
     ) -> AsyncGenerator[bytes, None]:
-        """The output, in docker's frames, each entry with its time."""
+        """The output, in docker's frames, each entry with its time; `tail`: the last ones."""
         query = {"stdout": "1", "stderr": "1", "timestamps": "1", "since": since}
         query["follow"] = "1" if follow else "0"
+        query["tail"] = "all" if tail is None else str(tail)
         async with self._stream("GET", f"/containers/{docker_id}/logs", query) as response:
             async for chunk in response.content.iter_any():
                 yield chunk

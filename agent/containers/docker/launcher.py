@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from agent.containers.docker.asking import Removing, answered, pauses
+from agent.containers.docker.asking import Pauses, Removing, answered
 from agent.containers.docker.cgroups import remove_parent
 from agent.containers.docker.changing import Changing
 from agent.containers.docker.cleanup import known_agents
@@ -133,7 +133,7 @@ class DockerLauncher:
         await self._there.wait()
 
     async def _connect(self) -> None:
-        async for _ in pauses():
+        async for _ in Pauses():
             with contextlib.suppress(Unavailable):
                 await self._engine.connect()
                 self._spawn(self._listen())
@@ -390,7 +390,7 @@ class DockerLauncher:
     async def _listen(self) -> None:
         """Hear of ends; after each break, look at all."""
         since_s = int(time.time())
-        async for _ in pauses(LISTEN_AGAIN_S):
+        async for _ in Pauses(LISTEN_AGAIN_S):
             try:
                 events = self._engine.events(since_s)
                 async with contextlib.aclosing(events):

@@ -120,6 +120,10 @@ class Positions:
             pieces[entry.stream].append(kept)
         return [b"".join(each) for each in pieces]
 
+    def know(self, entry: Entry) -> bool:
+        """Whether it, and so all that dockerd has kept before it, is written for certain."""
+        return entry.time < self.streams[entry.stream].time
+
     def resume(self) -> None:
         for each in self.streams:
             each.resume()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from agent.containers import sandbox
 from agent.containers.docker import translate
-from agent.containers.docker.asking import answered, pauses
+from agent.containers.docker.asking import Pauses, answered
 from agent.containers.docker.engine import Declined, Engine, Silent
 from agent.containers.docker.limits import limits_of
 from agent.containers.docker.pulling import ensure_image
@@ -165,8 +165,10 @@ def _stop_if_asked(container: Container) -> None:
         raise NotStarted(STOPPED)
 
 
-async def _attempts(container: Container) -> AsyncIterator[None]:
-    """As `pauses`; from the second on the container counts as stuck."""
-    async for _ in pauses():
-        yield
+def _attempts(container: Container) -> Pauses:
+    """From the second on the container counts as stuck."""
+
+    def failed() -> None:
         container.stuck = True
+
+    return Pauses(failed=failed)

@@ -6,8 +6,10 @@ and leaves the socket of one that fails to the garbage collector.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from typing import Any
+from weakref import WeakSet
 
 import docker
 from docker.transport import unixconn
@@ -28,12 +30,23 @@ class _Connection(unixconn.UnixHTTPConnection):
 
 
 class _Pool(unixconn.UnixHTTPConnectionPool):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.made: WeakSet[_Connection] = WeakSet()
+
     def _new_conn(self) -> Any:
         timeout: Any = self.timeout
-        return _Connection(self.base_url, self.socket_path, timeout)
+        connection = _Connection(self.base_url, self.socket_path, timeout)
+        self.made.add(connection)
+        return connection
 
 
 class _Adapter(unixconn.UnixHTTPAdapter):
+    @property
+    def connections(self) -> WeakSet[_Connection]:
+        pool: _Pool | None = self.pools.get(_BASE)
+        return pool.made if pool is not None else WeakSet()
+
     def get_connection(self, url: Any, proxies: Any = None) -> Any:
         with self.pools.lock:
             pool = self.pools.get(_BASE)
@@ -50,3 +63,14 @@ def new_client(path: str, version: str, timeout_s: float) -> docker.APIClient:
     client = docker.APIClient(f"unix://{path}", version=version, timeout=timeout)
     client.mount("http+docker://", _Adapter(f"http+unix://{path}", timeout=timeout))
     return client
+
+
+def cut_off(client: docker.APIClient) -> None:
+    """End what it waits for, from another thread; no thread hangs on a dockerd that does."""
+    adapter = client.get_adapter(_BASE)
+    assert isinstance(adapter, _Adapter)
+    for connection in list(adapter.connections):
+        made = connection.sock
+        if made is not None:
+            with contextlib.suppress(OSError):
+                made.shutdown(socket.SHUT_RDWR)

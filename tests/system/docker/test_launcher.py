@@ -123,6 +123,15 @@ async def test_what_ignores_sigterm_is_killed_when_that_is_asked(here, dockerd):
     await eventually(lambda: not dockerd.ids())
 
 
+async def test_a_container_that_somebody_has_paused_can_be_killed(here, dockerd):
+    here.launcher.launch(container_spec("sleep 1000"))
+    await here.heard.until("started")
+    dockerd.client.pause(dockerd.ids()[0])
+    here.launcher.kill("c1", Signal.TERM)
+    here.launcher.kill("c1", Signal.KILL)
+    await ended(here)
+
+
 async def test_sigterm_reaches_the_program_behind_a_shell(here):
     """Field case: the grace period did nothing for shell-started commands."""
     polite = "trap 'echo got; exit 0' TERM; echo on; sleep 1000 & wait"

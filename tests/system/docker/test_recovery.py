@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import threading
 
 import pytest
 
@@ -210,6 +211,27 @@ async def test_no_end_is_told_while_dockerd_stands_still(dockerd, tmp_path):
         assert (await here.heard.until("ended"))[2].signal in (9, 15)
         await eventually(lambda: here.orphans == 0)
         await eventually(lambda: not dockerd.ids())
+
+
+async def test_an_agent_that_leaves_does_not_wait_for_a_dockerd_that_stands_still(
+    dockerd, tmp_path
+):
+    here = Rig(dockerd, tmp_path / "agent", timeout_s=60)
+    await here.launcher.start()
+    await started(here, "sleep 1000", "c1")
+    dockerd.pause()
+    try:
+        here.launcher.kill("c1", Signal.KILL)
+        await asyncio.sleep(0.2)
+        async with asyncio.timeout(10):
+            await here.launcher.leave()
+        ours = [each for each in threading.enumerate() if each.name.startswith("docker_")]
+        for each in ours:
+            await asyncio.to_thread(each.join, 10)
+        assert not any(each.is_alive() for each in ours)
+    finally:
+        dockerd.resume()
+    dockerd.remove_all()
 
 
 async def test_a_launch_waits_for_a_dockerd_that_stands_still_and_runs_once(dockerd, tmp_path):

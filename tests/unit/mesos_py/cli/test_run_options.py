@@ -158,6 +158,8 @@ def test_an_image_makes_a_container():
     assert (container.volumes[0].host_path, container.volumes[0].container_path) == ("/a", "/b")
     # For docker the program is not among its own arguments.
     assert (made.command.value, list(made.command.arguments)) == ("ls", ["-l"])
+    limited = spec("--image", "i", "--rlimit", "nofile=5", "true").container
+    assert limited.rlimit_info.rlimits[0].soft == 5
     assert spec("true").container is None
 
 
@@ -168,6 +170,7 @@ def test_an_image_makes_a_container():
         (("--network", "host"), "--network"),
         (("--pull",), "--pull"),
         (("--image", ""), "--image"),
+        (("--image", "i", "--own-network"), "--own-network"),
         (("--image", "i", "--volume", "/a"), "--volume"),
     ],
 )

@@ -119,6 +119,19 @@ def test_a_restart_goes_on_from_an_old_note_and_the_files_sizes(drawn, noted_at,
     assert written == by_stream(entries)
 
 
+@given(ENTRIES, st.integers(0, 12), st.integers(1, 12))
+def test_the_last_entries_are_enough_if_the_first_of_them_is_known(drawn, read, tail):
+    entries = entries_of(drawn)
+    positions = Positions()
+    written = positions.take(entries[:read])
+    last = entries[-tail:]
+    if len(last) == len(entries) or positions.know(last[0]):
+        positions.resume()
+        for n, more in enumerate(positions.take(last)):
+            written[n] += more
+        assert written == by_stream(entries)
+
+
 @pytest.mark.parametrize("note", ["", "{", "null"])
 def test_without_a_note_what_is_in_the_files_came_from_the_beginning(note):
     entries = [Entry(0, time(1), b"one"), Entry(1, time(1), b"e"), Entry(0, time(2), b"two")]
