@@ -261,7 +261,14 @@ class AgentDaemon:
             )
             await self._wire(stack, server, detector, info)
             self._clean_up = stack.pop_all()
-        log.info("agent up", ip=flags.ip, port=self.port, offers=self._resources, version=VERSION)
+        log.info(
+            "agent up",
+            ip=flags.ip,
+            port=self.port,
+            http_port=info.http_port,
+            offers=self._resources,
+            version=VERSION,
+        )
 
     async def _wire(
         self,
