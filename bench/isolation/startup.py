@@ -8,12 +8,12 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from bench.isolation import networked
+from bench.isolation import dockered, networked
 from bench.launch import AGENT, ARGV, Launch, Run
 from bench.launch import measure as launch_all
 from bench.processes import BenchFailed, processes
@@ -23,6 +23,7 @@ from mesos_py.v1.types_pb2 import ContainerInfo
 
 OURS: Final = {"process": "posix", "cgroup": "cgroups"}
 NETWORK: Final = "cgroup and network"
+DOCKER: Final = "docker"
 
 
 @dataclass
@@ -44,18 +45,20 @@ def measure(root: str, runs: int, launches: int) -> Starts:
         for part, values in networked.measure(root, runs, launches).items():
             found.by[f"{NETWORK}: {part}"] = values
     _floor(found, "fork, exec, wait", _fork_and_exec, runs, launches)
+    few = max(2, launches // 10)
     with processes() as running:
         bundle = running.directory / "bundle"
-        few = max(2, launches // 10)
         if shutil.which("runc") is None:
             found.notes.append("runc is not installed: not measured")
         else:
             _bundle(bundle, root)
             _floor(found, "runc run", lambda: _runc(bundle), runs, few)
-        if _docker_image() is None:
-            found.notes.append("no docker with an image named true:bench: docker run not measured")
-        else:
-            _floor(found, "docker run", _docker, runs, few)
+    if (lacking := dockered.lacks()) is not None:
+        found.notes.append(f"docker containers: {lacking}")
+    else:
+        ours, found.by[dockered.FLOOR] = dockered.measure(root, runs, few)
+        for part, values in ours.items():
+            found.by[f"{DOCKER}: {part}"] = values
     return found
 
 
@@ -68,12 +71,18 @@ def rows(found: Starts) -> list[Row]:
 
 
 def start_ours(
-    root: str, isolation: str, runs: int, launches: int, container: ContainerInfo | None = None
+    root: str,
+    isolation: str,
+    runs: int,
+    launches: int,
+    container: ContainerInfo | None = None,
+    more_flags: Sequence[str] = (),
 ) -> networked.Parts:
     with processes() as running:
         _, master = running.daemon("master")
         flags = ["--master", master, "--resources", AGENT, "--isolation", isolation]
-        running.daemon("agent", *flags, "--tasks-on-exit=end", "--cgroups-root", root)
+        flags += ["--tasks-on-exit=end", "--cgroups-root", root, *more_flags]
+        running.daemon("agent", *flags)
         made: list[Run] = asyncio.run(launch_all(master, runs, launches, container))
     return {
         part: [[value(one) for one in run.launches] for run in made]
@@ -85,7 +94,7 @@ _PARTS: Final[dict[str, Callable[[Launch], float]]] = {
     "agent to process": lambda one: one.running_at_agent - one.starting_at_agent,
     "accept to RUNNING": lambda one: one.running,
 }
-_OURS_ROWS: Final = {f"{name}: {part}" for name in (*OURS, NETWORK) for part in _PARTS}
+_OURS_ROWS: Final = {f"{name}: {part}" for name in (*OURS, NETWORK, DOCKER) for part in _PARTS}
 
 
 def _floor(found: Starts, name: str, start: Callable[[], None], runs: int, launches: int) -> None:
@@ -133,18 +142,6 @@ def _bundle(bundle: Path, root: str) -> None:
 def _runc(bundle: Path) -> None:
     name = f"bench-{os.getpid()}-{time.monotonic_ns()}"
     _run(["runc", "--root", str(bundle.with_name("runc")), "run", "--bundle", str(bundle), name])
-
-
-def _docker_image() -> str | None:
-    if shutil.which("docker") is None:
-        return None
-    command = ["docker", "image", "ls", "-q", "true:bench"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    return done.stdout.strip() or None
-
-
-def _docker() -> None:
-    _run(["docker", "run", "--rm", "--network", "none", "true:bench", *ARGV])
 
 
 def _run(command: list[str]) -> None:
