@@ -309,12 +309,11 @@ class AgentDaemon:
         self._docker = containerizers.docker_launcher(
             dataclasses.asdict(flags), settings, shell, fetcher, metrics
         )
-        prober = prober_of(core, shell, launcher, self._docker)
-        shell.wire(link, Router(launcher, self._docker), executors, files, prober)
         if self._agent_id:
             launcher.isolating = Isolating(self._isolators())
         stack.push_async_callback(self._end_launcher, launcher)
-        stack.push_async_callback(prober.close)
+        prober = prober_of(stack, core, shell, launcher, self._docker)
+        shell.wire(link, Router(launcher, self._docker), executors, files, prober)
         docker_saved, others = containerizers.split(saved, flags.containerizers)
         if self._docker is not None:
             # An agent that comes back has other tasks to see to, and waits for dockerd.

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from agent.checks.prober import ProbeEvents, ended
 from agent.checks.words import ending
 from agent.core.health import Outcome
 from agent.core.launch import argv_of
@@ -13,7 +14,6 @@ from agent.core.records import Exit
 from mesos_py.v1 import types_pb2 as pb
 
 if TYPE_CHECKING:
-    from agent.checks.prober import ProbeEvents
     from agent.containers.docker.execs import Ran
 
 # Container, argv, environment; see DockerLauncher.run_in.
@@ -41,6 +41,10 @@ class DockerProbes:
         task = self._running.get((container_id, kind))
         if task is not None:
             task.cancel()
+
+    async def close(self) -> None:
+        """End what is under way; nothing is told any more."""
+        await ended(self._running.values())
 
     def _forget(self, key: tuple[str, str], done: asyncio.Task[None]) -> None:
         if self._running.get(key) is done:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final, Protocol
 
 from agent.checks import tcp
@@ -81,11 +81,8 @@ class Prober:
             self._containers(probe.container_id).stop_probe(probe.container_id, probe.kind)
 
     async def close(self) -> None:
-        tasks = list(self._tasks.values())
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        """End what is under way; nothing is told any more."""
+        await ended(self._tasks.values())
 
     def _forget(self, key: tuple[str, str], done: asyncio.Task[None]) -> None:
         if self._tasks.get(key) is done:
@@ -115,3 +112,12 @@ class Prober:
         http = await asyncio.to_thread(importlib.import_module, "agent.checks.http")
         outcome: Outcome = await http.tried(probe.probe, namespaces)
         return outcome
+
+
+async def ended(tasks: Collection[asyncio.Task[None]]) -> None:
+    """Cancel tasks, and wait until they are done."""
+    waiting = list(tasks)
+    for task in waiting:
+        task.cancel()
+    if waiting:
+        await asyncio.wait(waiting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from agent.checks.docker import DockerProbes
@@ -14,10 +15,16 @@ if TYPE_CHECKING:
 
 
 def prober_of(
-    core: AgentCore, events: ProbeEvents, launcher: Launcher, docker: DockerLauncher | None
+    stack: contextlib.AsyncExitStack,
+    core: AgentCore,
+    events: ProbeEvents,
+    launcher: Launcher,
+    docker: DockerLauncher | None,
 ) -> Prober:
-    """`docker` None: dockerd runs nothing."""
+    """Closed with `stack`.  `docker` None: dockerd runs nothing."""
     dockers = DockerProbes(docker.run_in, events) if docker is not None else None
+    if dockers is not None:
+        stack.push_async_callback(dockers.close)
 
     def containers(container_id: str) -> Containers:
         if docker is not None and dockers is not None and container_id in docker:
@@ -28,4 +35,6 @@ def prober_of(
         executor = core.state.containers.get(container_id)
         return (executor.pid or 0) if executor is not None else 0
 
-    return Prober(containers, pid_of, events)
+    prober = Prober(containers, pid_of, events)
+    stack.push_async_callback(prober.close)
+    return prober

@@ -103,3 +103,13 @@ async def test_what_is_stopped_is_killed_and_not_told_and_the_next_one_comes_aft
     await scene.told.wait()
     assert [number for number, _ in scene.ended] == [2]
     scene.probes.stop_probe("c", "health")
+
+
+async def test_at_the_agents_end_nothing_is_left_running():
+    scene = Scene()
+    scene.probe()
+    await scene.settle()
+    await scene.probes.close()
+    await scene.probes.close()
+    assert scene.killed == 1
+    assert scene.ended == []
