@@ -8,7 +8,7 @@ So a step costs one transaction, and what changed twice in it is written once.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeAlias
 
 from agent.core.effects import TaskKey
@@ -96,9 +96,9 @@ class Journal:
         record.status.uuid = status.uuid
         self.put(Kind.UPDATE, update_record_key(key, number), record.SerializeToString)
 
-    def no_updates(self, key: TaskKey, count: int) -> None:
-        """The stream of the task is closed; it had `count` updates in all."""
-        for number in range(count):
+    def no_updates(self, key: TaskKey, numbers: Iterable[int]) -> None:
+        """Updates of the task are not remembered any more."""
+        for number in numbers:
             self.remove(Kind.UPDATE, update_record_key(key, number))
 
 

@@ -126,9 +126,9 @@ class _Restoring:
     def tried(self, record: Record, take: Callable[[Record], None]) -> None:
         try:
             take(record)
-        except (_Damaged, MesosPyError) as error:
+        except (_Damaged, MesosPyError, ValueError) as error:
             self._restored.damaged.append(f"{record.kind.value} {'/'.join(record.key)}: {error}")
-            if record.kind is Kind.TASK:
+            if record.kind is Kind.TASK and len(record.key) == 3:
                 self._damaged_tasks.append(record.key)
             else:
                 self.s.journal.remove(record.kind, record.key)
@@ -234,18 +234,19 @@ class _Restoring:
     # ---- Updates -------------------------------------------------------------------
 
     def updates(self, records: list[Record]) -> None:
-        streams: dict[TaskKey, list[checkpoint_pb2.Update]] = defaultdict(list)
+        streams: dict[TaskKey, list[tuple[int, checkpoint_pb2.Update]]] = defaultdict(list)
         for record in sorted(records):
 
             def take(record: Record) -> None:
                 update = _parsed(record, checkpoint_pb2.Update())
-                streams[record.key[0], record.key[1]].append(update)
+                framework_id, task_id, number = record.key
+                streams[framework_id, task_id].append((int(number), update))
 
             self.tried(record, take)
         for key, found in streams.items():
-            passed = [each.status.uuid for each in found if each.acknowledged]
-            waiting = [each.status for each in found if not each.acknowledged]
-            self.s.updates.restore(key, passed, waiting, found[-1].latest)
+            passed = [(number, each.status.uuid) for number, each in found if each.acknowledged]
+            waiting = [(number, each.status) for number, each in found if not each.acknowledged]
+            self.s.updates.restore(key, passed, waiting, found[-1][1].latest)
 
     # ---- What does not fit together ------------------------------------------------
 

@@ -27,6 +27,9 @@ MAX_RETRY_S = 600.0
 # A head that waits while its task has ended is repeated after this long already:
 # the master frees the task's resources on the news that rides with it.
 NEWS_RETRY_S = 1.0
+# So many acknowledged updates of a task are remembered: an executor has no reason to
+# repeat more than it sent before its agent acknowledged them.
+MAX_REMEMBERED = 1000
 
 
 class Ack(enum.Enum):
@@ -46,8 +49,20 @@ class Stream:
     latest: pb.TaskState.ValueType = pb.TASK_STAGING
     # Of all updates so far: an executor may repeat any of them.
     uuids: set[bytes] = field(default_factory=set)
-    # How many there were before those in the queue.
-    passed: int = 0
+    # The numbers of those in the queue, by which their records are known.
+    numbers: deque[int] = field(default_factory=deque)
+    next_number: int = 0
+    # Those before them, as far as they are remembered, oldest first.
+    passed: deque[tuple[int, bytes]] = field(default_factory=deque)
+
+    def append(self, status: pb.TaskStatus) -> int:
+        number = self.next_number
+        self.next_number += 1
+        self.numbers.append(number)
+        self.queue.append(status)
+        self.uuids.add(status.uuid)
+        return number
+
     interval_s: float = FIRST_RETRY_S
     due_s: float = 0.0
 
@@ -97,10 +112,8 @@ class UpdateStreams:
         stream = self._streams.get(key)
         if stream is None:
             stream = self._streams[key] = Stream()
-        stream.uuids.add(status.uuid)
         stream.latest = latest
-        stream.queue.append(status)
-        self._journal.update(key, stream.passed + len(stream.queue) - 1, status, latest)
+        self._journal.update(key, stream.append(status), status, latest)
         if self._paused:
             return
         if len(stream.queue) == 1:
@@ -114,14 +127,18 @@ class UpdateStreams:
     def restore(
         self,
         key: TaskKey,
-        passed: list[bytes],
-        waiting: list[pb.TaskStatus],
+        passed: list[tuple[int, bytes]],
+        waiting: list[tuple[int, pb.TaskStatus]],
         latest: pb.TaskState.ValueType,
     ) -> None:
-        """A stream of an earlier run of the agent: uuids of the updates that were
-        acknowledged, and the others, oldest first."""
-        stream = self._streams[key] = Stream(deque(waiting), latest, passed=len(passed))
-        stream.uuids.update(passed, (status.uuid for status in waiting))
+        """A stream of an earlier run of the agent: numbers and uuids of the updates that
+        were acknowledged, and the others, oldest first."""
+        stream = self._streams[key] = Stream(latest=latest, passed=deque(passed))
+        stream.uuids.update(uuid for _, uuid in passed)
+        stream.next_number = passed[-1][0] + 1 if passed else 0
+        for number, status in waiting:
+            stream.next_number = number
+            stream.append(status)
 
     def acknowledge(self, key: TaskKey, uuid: bytes, now: Now) -> Ack:
         stream = self._streams.get(key)
@@ -130,8 +147,13 @@ class UpdateStreams:
         if stream.queue[0].uuid != uuid:
             return Ack.MISMATCH
         acknowledged = stream.queue.popleft()
-        self._journal.acknowledged(key, stream.passed, acknowledged, stream.latest)
-        stream.passed += 1
+        number = stream.numbers.popleft()
+        self._journal.acknowledged(key, number, acknowledged, stream.latest)
+        stream.passed.append((number, uuid))
+        if len(stream.passed) > MAX_REMEMBERED:
+            oldest, forgotten = stream.passed.popleft()
+            stream.uuids.discard(forgotten)
+            self._journal.no_updates(key, [oldest])
         if is_terminal(acknowledged.state):
             self._close(key)
             return Ack.ENDED
@@ -192,4 +214,4 @@ class UpdateStreams:
     def _close(self, key: TaskKey) -> None:
         stream = self._streams.pop(key)
         self._timers.cancel(key)
-        self._journal.no_updates(key, stream.passed + len(stream.queue))
+        self._journal.no_updates(key, [*(number for number, _ in stream.passed), *stream.numbers])

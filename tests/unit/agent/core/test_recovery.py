@@ -4,6 +4,7 @@ import pytest
 
 from agent.core.journal import AGENT_KEY, Kind
 from agent.core.recovery import Record, agent_record, require_compatible
+from agent.core.updates import MAX_REMEMBERED
 from mesos_py.errors import InvalidValue
 from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2, executor_pb2
@@ -455,3 +456,36 @@ def test_records_are_gone_with_what_they_are_about(world):
     world.acknowledge_all("t")
     world.acknowledge_all("a")
     assert {kind for kind, _ in world.records} <= {Kind.AGENT, Kind.FRAMEWORK}
+
+
+def test_after_a_damaged_update_the_others_keep_their_records(world):
+    world.run(command("t"))
+    world.acknowledge("t")
+    world.started("t")
+    first = min(keys(world, UPDATE))
+    world.restart(damaged=[first])
+    world.register()
+    world.ended("t")
+    assert len(keys(world, UPDATE)) == 2
+    world.acknowledge_all("t")
+    assert world.states("t") == ["RUNNING", "FINISHED"]
+    assert not keys(world, UPDATE)
+
+
+def test_the_acknowledged_updates_of_a_task_that_are_remembered_are_bounded(world):
+    world.run(for_executor("a"))
+    world.started("ex")
+    world.subscribe("ex")
+    for number in range(MAX_REMEMBERED + 5):
+        world.report("ex", status("a", pb.TASK_RUNNING, number.to_bytes(16, "big")))
+        world.acknowledge("a")
+    assert len(keys(world, UPDATE)) == MAX_REMEMBERED
+    world.restart()
+    world.register()
+    world.subscribe("ex")
+    last = (MAX_REMEMBERED + 4).to_bytes(16, "big")
+    world.report("ex", status("a", pb.TASK_RUNNING, last))
+    assert "update came twice" in world.drops()
+    world.report("ex", status("a", pb.TASK_FINISHED, b"z" * 16))
+    world.acknowledge("a")
+    assert not keys(world, UPDATE)
