@@ -46,8 +46,7 @@ class Copying:
 
     async def start(self, *, again: bool) -> None:
         """`again`: an earlier agent has copied some of it already."""
-        if again:
-            await self._run(self._take_up)
+        await self._run(self._take_up if again else self._begin)
         self._following = asyncio.create_task(self._follow())
 
     async def finish(self, *, removed: bool = False) -> None:
@@ -82,7 +81,7 @@ class Copying:
             await asyncio.wait([self._following])
             self._following = None
         if self._writing is not None:
-            await asyncio.wait([self._writing])
+            await asyncio.gather(self._writing, return_exceptions=True)
 
     async def _follow(self) -> None:
         while not self._ended.is_set():
@@ -103,7 +102,7 @@ class Copying:
             self._engine.logs(self._docker_id, since=since, follow=follow)
         ) as chunks:
             async for chunk in chunks:
-                await self._put(frames.feed(chunk))
+                await self._take_in(functools.partial(frames.feed, chunk))
 
     async def _copy_tail(self) -> bool:
         """Only the last entries, which are cheap to have; whether we know all before them."""
@@ -113,18 +112,19 @@ class Copying:
         if len(entries) >= TAIL and not self._positions.know(entries[0]):
             return False
         self._positions.resume()
-        await self._put(entries)
+        await self._take_in(lambda: entries)
         return True
 
-    async def _put(self, entries: list[Entry]) -> None:
-        pieces = self._positions.take(entries)
-        if any(pieces):
-            self._writing = self._run(functools.partial(self._write, pieces))
-            # What has begun is finished, or the position would not be true.
-            await asyncio.shield(self._writing)
+    async def _take_in(self, entries: Callable[[], list[Entry]]) -> None:
+        """In a thread: a task that writes much must not keep the agent from all else."""
+        self._writing = self._run(lambda: self._write(self._positions.take(entries())))
+        # What has begun is finished, or the position would not be true.
+        await asyncio.shield(self._writing)
 
     def _write(self, pieces: list[bytes]) -> None:
         """In a thread, one at a time."""
+        if not any(pieces):
+            return
         try:
             sizes = self._files.append(pieces)
             if time.monotonic() - self._noted_s > NOTE_EVERY_S:
@@ -134,6 +134,11 @@ class Copying:
             lost = sum(map(len, pieces))
             self.lost_bytes += lost
             log.warning("output lost", container=self._docker_id, bytes=lost, error=error)
+
+    def _begin(self) -> None:
+        """What is in the files already is of the fetcher's, not of the container's."""
+        with contextlib.suppress(OSError):
+            self._files.note(self._positions.to_text(self._files.append([b"", b""])))
 
     def _take_up(self) -> None:
         try:

@@ -12,6 +12,7 @@ import contextlib
 import json
 import os
 import re
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -24,6 +25,8 @@ _TIME: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{9})Z")
 _HEADER: Final = 8
 # dockerd splits lines at 16 KB.
 _MAX_FRAME: Final = 1 << 24
+# More than what dockerd has read ahead, in the shortest of entries.
+RECENT: Final = 512
 # Output of the two streams may be kept in another order than that of its times.
 _SKEW_S: Final = 1
 
@@ -75,6 +78,10 @@ class Position:
     again: int = 0
     grown: int = 0
     resuming: bool = False
+    # Times of the last entries.  When it rotates its files, dockerd (20.10) sends some of
+    # them again; that a time is an earlier one alone may be a clock that was set back.
+    recent: OrderedDict[str, None] = field(default_factory=OrderedDict)
+    replaying: bool = False
 
     def resume(self) -> None:
         """Reading begins anew, somewhere before where we are."""
@@ -84,17 +91,27 @@ class Position:
 
     def take(self, time: str, data: bytes) -> bytes:
         """What of an entry is still to be written."""
-        if self.resuming and time < self.time:
-            return b""
+        if time < self.time:
+            if not self.resuming and time in self.recent and not self.replaying:
+                self.replaying = True
+                self.again, self.since = self.again + self.since, 0
+            if self.resuming or time in self.recent:
+                return b""
         self.resuming = False
         if time != self.time:
-            self.time, self.since, self.again = time, 0, 0
+            self.time, self.since, self.again, self.replaying = time, 0, 0, False
+            self._remember(time)
         self.since += len(data)
         again = min(self.again, len(data))
         self.again -= again
         grown = min(self.grown, len(data) - again)
         self.grown -= grown
         return data[again + grown :]
+
+    def _remember(self, time: str) -> None:
+        self.recent[time] = None
+        if len(self.recent) > RECENT:
+            self.recent.popitem(last=False)
 
 
 @dataclass

@@ -32,6 +32,9 @@ class DockerSettings:
     cpu_quota: bool = False
     # 0: as many as the machine allows.
     pids_limit: int = 0
+    # Docker keeps its own copy of the output for `docker logs`, and so for an agent that
+    # was away: three files of this size.
+    log_size: str = "100m"
     # Name of the cgroup below which the agent's own is; "" leaves it to dockerd.
     cgroup_root: str = ""
     # Directory of a config.json with credentials for registries; None takes docker's own.

@@ -32,9 +32,6 @@ ENDPOINT: Final = "MESOS_AGENT_ENDPOINT"
 _PROTOCOLS: Final = ("tcp", "udp", "sctp")
 # What docker knows of RLimitInfo: it has no RLMT_AS.
 _NO_ULIMIT: Final = (pb.RLimitInfo.RLimit.UNKNOWN, pb.RLimitInfo.RLimit.RLMT_AS)
-# Docker keeps its own copy of the output for `docker logs`, and so for an agent that was
-# away: this much of it.
-_LOG_SIZE: Final = "100m"
 _LOG_FILES: Final = "3"
 
 
@@ -72,7 +69,7 @@ def create_request(
         request.config["user"] = f"{place.uid}:{place.gid}"
         request.host["group_add"] = [str(gid) for gid in place.groups]
     request.host["init"] = dockerd.has_init
-    request.host["log"] = {"max-size": _LOG_SIZE, "max-file": _LOG_FILES}
+    request.host["log"] = {"max-size": settings.log_size, "max-file": _LOG_FILES}
     request.host["cgroup_parent"] = known.cgroup_parent(
         settings.cgroup_root, spec.agent_id, dockerd.cgroup_driver
     )

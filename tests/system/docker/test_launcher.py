@@ -57,6 +57,14 @@ async def test_lines_longer_than_dockers_pieces_stay_whole(here):
     assert here.output() == "y" * 100_000
 
 
+async def test_files_that_dockerd_rotates_cost_no_line_and_double_none(dockerd, tmp_path):
+    script = "i=0; while [ $i -lt 250 ]; do seq 1 100; i=$((i+1)); sleep 0.01; done"
+    async with rig(dockerd, tmp_path / "agent", log_size="1m") as here:
+        here.launcher.launch(container_spec(script))
+        assert await ended(here) == OK
+        assert here.output() == 250 * "".join(f"{n}\n" for n in range(1, 101))
+
+
 async def test_volumes_are_read_only_writable_or_of_the_sandbox(here, tmp_path):
     shared = tmp_path / "shared"
     shared.mkdir()

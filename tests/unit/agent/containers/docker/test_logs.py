@@ -1,7 +1,7 @@
 """Docker's output streams: frames, positions, and going on after a break."""
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agent.containers.docker.logs import Entry, Frames, OutputFiles, Positions
@@ -130,6 +130,27 @@ def test_the_last_entries_are_enough_if_the_first_of_them_is_known(drawn, read, 
         for n, more in enumerate(positions.take(last)):
             written[n] += more
         assert written == by_stream(entries)
+
+
+@given(ENTRIES, st.integers(0, 12), st.integers(0, 12))
+def test_what_dockerd_sends_twice_is_written_once(drawn, at, back):
+    """As it does when it rotates its files."""
+    entries = entries_of(drawn)
+    times = [entry.time for entry in entries]
+    again = entries[max(0, at - back) : at]
+    # The last entry alone cannot be told from one with the same time.
+    assume(all(times.count(each.time) == 1 for each in again) and len(again) != 1)
+    by_itself = {0: [e for e in again if not e.stream], 1: [e for e in again if e.stream]}
+    assume(all(len(each) != 1 for each in by_itself.values()))
+    positions = Positions()
+    assert positions.take([*entries[:at], *again, *entries[at:]]) == by_stream(entries)
+
+
+def test_a_clock_that_is_set_back_costs_no_output():
+    positions = Positions()
+    entries = [Entry(0, time(n), b"%d" % n) for n in (50, 51, 20, 21, 22, 51, 52)]
+    assert positions.take(entries[:5]) == [b"5051202122", b""]
+    assert positions.take(entries[5:]) == [b"5152", b""]
 
 
 @pytest.mark.parametrize("note", ["", "{", "null"])
