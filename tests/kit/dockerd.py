@@ -34,7 +34,27 @@ _APPLETS: Final = (
     *("sh", "sleep", "echo", "cat", "kill", "ls", "id", "env", "head", "dd", "true", "false"),
     *("wget", "nc", "seq", "hostname", "grep", "touch", "stat", "tr", "ps", "yes", "tail"),
 )
-_HOLDER: Final = "ip link set lo up && mount -t tmpfs tmpfs /run && echo ready && exec cat"
+# dockerd and containerd write into these whatever they are told; /opt keeps what is in it.
+_HOLDER: Final = """
+set -e
+ip link set lo up
+mount -t tmpfs tmpfs /run
+if [ -d /etc/docker ]; then mount -t tmpfs tmpfs /etc/docker; fi
+if [ -d /opt ]; then
+    mkdir /run/opt
+    mount --rbind /opt /run/opt
+    mount -t tmpfs tmpfs /opt
+    for each in /run/opt/*/; do
+        name=$(basename "$each")
+        if [ "$name" != containerd ] && [ "$name" != '*' ]; then
+            mkdir "/opt/$name"
+            mount --rbind "$each" "/opt/$name"
+        fi
+    done
+fi
+echo ready
+exec cat
+"""
 
 
 class PrivateDockerd:
