@@ -214,6 +214,7 @@ class AgentDaemon:
         self._asked = 0
         # The tasks go on without this process.
         self._leaving = False
+        self._started = False
         self._agent_id = ""
         # Whether the port file is there: the agent has registered since it was started.
         self._shown = False
@@ -321,11 +322,13 @@ class AgentDaemon:
         await launcher.start(others)
         keeper.keep(core.state.containers)
         await executor_server.start(executors)
+        shell.executors_welcome()
         if self._docker is not None and self._agent_id:
             self._docker.recover(self._agent_id, docker_saved)
         observe(stack, server, core, used_by(launcher, self._docker), metrics, keeper.http)
         agent_pb2_grpc.add_AgentFilesServicer_to_server(files, server)
         await server.start()
+        self._started = True
         linking = asyncio.create_task(link.run())
         linking.add_done_callback(self._link_ended)
         stack.push_async_callback(_cancelled, linking)
@@ -371,6 +374,8 @@ class AgentDaemon:
         return saved
 
     async def _end_launcher(self, launcher: Launcher) -> None:
+        if not self._started and not self._asked and self.flags.tasks_on_exit == "keep":
+            self._leaving = True  # a start that fails is no reason to end what goes on
         if self._docker is not None:
             await (self._docker.leave() if self._leaving else self._docker.close())
         if self._leaving:

@@ -88,6 +88,9 @@ class Shell:
         # Not written yet, and what is to be done when it is.
         self._unwritten: list[Change] = []
         self._held: list[Effect] = []
+        # Whether the checkpoint could not be written when it was last tried.
+        self._blocked = False
+        self._closed = False
         self._events = events
         self._metrics = metrics
         self._sandboxes = sandboxes
@@ -126,6 +129,7 @@ class Shell:
             if timer is not None:
                 timer.cancel()
         self._timer = self._retry = None
+        self._closed = True
 
     # ---- Stopping -----------------------------------------------------------------
 
@@ -191,6 +195,11 @@ class Shell:
 
     def executor_disconnected(self, key: ExecutorKey) -> None:
         self.core.on_executor_disconnected(key, self._now())
+
+    def executors_welcome(self) -> None:
+        """They can connect from now on."""
+        self.core.on_executors_welcome(self._now())
+        self._act()
 
     def executors_told(self) -> None:
         self._act()
@@ -261,18 +270,40 @@ class Shell:
                 self._checkpoint.write(self._unwritten)
             except CheckpointUnwritable as error:
                 self._write_again(error)
-                return []
+                return self._kills()
             self._unwritten.clear()
+            if self._blocked:
+                self._blocked = False
+                log.info("checkpoint can be written again")
+                self.core.on_checkpoint(writable=True, now=self._now())
         effects, self._held = self._held, []
         return effects
 
     def _write_again(self, error: CheckpointUnwritable) -> None:
         """Nothing is promised that is not written: all waits until that is possible."""
-        if self._retry is None:
+        if self._retry is None and not self._closed:
             log.error("checkpoint cannot be written; the agent waits", error=error)
             self._metrics.drop("checkpoint not written")
+            if not self._blocked:
+                self._blocked = True
+                self.core.on_checkpoint(writable=False, now=self._now())
             loop = asyncio.get_running_loop()
             self._retry = loop.call_later(WRITE_AGAIN_S, self._try_again)
+
+    def _kills(self) -> list[Effect]:
+        """Of what waits, that which promises nothing and may be what gives room again."""
+        launches = {e.spec.container_id for e in self._held if isinstance(e, LaunchContainer)}
+        kills: list[Effect] = [
+            effect
+            for effect in self._held
+            if isinstance(effect, Stop)
+            or (
+                isinstance(effect, KillContainer | StopProbe)
+                and effect.container_id not in launches
+            )
+        ]
+        self._held = [effect for effect in self._held if effect not in kills]
+        return kills
 
     def _try_again(self) -> None:
         self._retry = None
@@ -299,7 +330,7 @@ class Shell:
         log.warning("ignored", reason=drop.reason, **drop.fields)
 
     def _arm(self) -> None:
-        at_s = self.core.next_deadline_s()
+        at_s = self.core.next_deadline_s() if not self._closed else None
         if self._timer is not None:
             if at_s == self._timer.when():
                 return

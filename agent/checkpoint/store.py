@@ -103,6 +103,11 @@ class Checkpoint:
         """All of them or none.  Raises CheckpointUnwritable."""
         db = self._db
         try:
+            if self._folding is not None and not self._folding.is_alive():
+                # What was written meanwhile is little.  Only when all is folded, as now,
+                # does the log begin anew with the next write.
+                self._folding = None
+                db.execute("PRAGMA wal_checkpoint(PASSIVE)")
             db.execute("BEGIN")
             for kind, key, data in changes:
                 text = "/".join(key)
@@ -116,7 +121,7 @@ class Checkpoint:
                 db.execute("ROLLBACK")
             raise CheckpointUnwritable(str(error)) from error
         self._since_fold += 1
-        if self._since_fold >= _FOLD_AFTER and not self._is_folding():
+        if self._since_fold >= _FOLD_AFTER and self._folding is None:
             self._since_fold = 0
             self._folding = threading.Thread(target=self._fold, name="checkpoint", daemon=True)
             self._folding.start()
@@ -125,9 +130,6 @@ class Checkpoint:
         if self._folding is not None:
             self._folding.join()
         self._db.close()
-
-    def _is_folding(self) -> bool:
-        return self._folding is not None and self._folding.is_alive()
 
     def _fold(self) -> None:
         """Waits for the disk, which writing must not."""

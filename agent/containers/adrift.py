@@ -106,7 +106,11 @@ class Adrift:
             if pid in group.pidfds:
                 continue
             with contextlib.suppress(ProcessLookupError):
-                pidfd = group.pidfds[pid] = os.pidfd_open(pid)
+                pidfd = os.pidfd_open(pid)
+                if not _belongs(pid, group.container_id, group.session):
+                    os.close(pidfd)  # its number is another's by now
+                    continue
+                group.pidfds[pid] = pidfd
                 loop.add_reader(pidfd, self._gone, group, pid)
 
     def _gone(self, group: _Group, pid: int) -> None:
@@ -130,11 +134,17 @@ def _members(container_id: str, session: int | None) -> list[int]:
     """Living processes of the container, by its session (None: unknown) and its mark."""
     found: list[int] = []
     for pid in _pids():
-        with contextlib.suppress(ProcessLookupError):
-            ours = session is not None and os.getsid(pid) == session
-            if (ours or _is_marked(pid, container_id)) and start_ticks(pid):
-                found.append(pid)
+        if _belongs(pid, container_id, session):
+            found.append(pid)
     return found
+
+
+def _belongs(pid: int, container_id: str, session: int | None) -> bool:
+    try:
+        ours = session is not None and os.getsid(pid) == session
+    except ProcessLookupError:
+        return False
+    return (ours or _is_marked(pid, container_id)) and bool(start_ticks(pid))
 
 
 def _pids() -> list[int]:

@@ -115,6 +115,9 @@ class Launcher:
         What else runs of the agent's is none that it knows, and is ended.
         """
         become_subreaper()
+        for each in saved:
+            # What is ordered before it is known how they are is carried out then.
+            self._containers[each.container_id] = _Container(each.container_id, each.sandbox)
         self._fetcher.start()
         attached = await asyncio.to_thread(attach, self._work_dir)
         since: list[list[Any]] = []
@@ -143,8 +146,8 @@ class Launcher:
 
     def _take_up(self, saved: SavedContainer, outcome: settling.Outcome) -> None:
         container_id = saved.container_id
-        container = _Container(container_id, saved.sandbox, _Phase.RUNNING)
-        self._containers[container_id] = container
+        container = self._containers[container_id]
+        container.phase = _Phase.RUNNING
         if isinstance(outcome, settling.Told):
             self._told(outcome.message)
         elif isinstance(outcome, settling.Failed):
@@ -161,6 +164,8 @@ class Launcher:
             else:
                 self._tell_addresses(container_id)
                 self.isolating.resume(container_id, self._exceeded(container_id))
+            if container.signal is not None:
+                self.kill(container_id, container.signal)
 
     def _disown(self, ours: set[str], known: settling.Knowledge) -> None:
         """What the warden has beyond what the agent knows: a record was damaged."""
@@ -394,7 +399,11 @@ class Launcher:
 
     def _ended(self, container_id: str, exit: Exit) -> None:
         container = self._containers.get(container_id)
-        if container is None or container.phase is _Phase.ENDING:
+        if container is None:
+            self.forget(container_id)  # of nobody
+            self.flush()
+            return
+        if container.phase is _Phase.ENDING:
             return
         container.phase = _Phase.ENDING
         if not self.isolating.active:

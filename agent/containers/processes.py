@@ -125,7 +125,8 @@ class Processes:
                     self._signal_orphans(group, signal.SIGKILL)
             elif not self._unsure:
                 del self._leaving[group.container_id]
-                del self._groups[group.container_id]
+                if self._groups.get(group.container_id) is group:
+                    del self._groups[group.container_id]
                 ended.append(Gone(group.container_id, group.status))
         return ended
 

@@ -97,7 +97,7 @@ def _outcome(
         return Alive(known.alive[each.container_id])
     if each.container_id in known.results:
         return Told(known.results[each.container_id])
-    if each.pid is None and (known.alive is not None or not has_begun(each.sandbox)):
+    if each.pid is None and not has_begun(each.sandbox):
         return Failed(NEVER_STARTED)
     found = adrift.find(each.container_id, each.pid, each.start_ticks)
     if found is not None:

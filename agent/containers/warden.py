@@ -33,6 +33,8 @@ from agent.containers.spawn import Spawner, StartError, StartRequest
 _ANSWER_EVERY_S: Final = 0.008
 # At the end what was killed is waited for this long: a process may hang in the kernel.
 _END_S: Final = 30
+# When to try again to leave word, since the disk has no room.
+_LEAVE_AGAIN_S: Final = 1.0
 
 
 class OnAgentLoss(enum.Enum):
@@ -59,6 +61,8 @@ class Warden:
         self._recovery_timeout_s = recovery_timeout_s
         # When everything is ended, since no agent has come back.
         self._give_up_s: float | None = None
+        # Not to end before, since what is to be told could not be left in its file.
+        self._leave_s = 0.0
         self._unpacker = wire.Unpacker()
         self._spawner = Spawner(work_dir)
         self._processes = Processes()
@@ -99,7 +103,8 @@ class Warden:
             if self._link is not None:
                 self._answer()
             elif not len(self._processes):
-                self._leave_word()
+                if time.monotonic() >= self._leave_s:
+                    self._leave_word()
             elif self._give_up_s is not None and time.monotonic() >= self._give_up_s:
                 self._give_up()
 
@@ -121,6 +126,8 @@ class Warden:
             return 0
         if self._processes.unsure:
             return UNSURE_RETRY_S
+        if self._link is None and not len(self._processes):
+            return max(0.0, self._leave_s - time.monotonic())
         pauses = [self._probes.pause_s()]
         if self._give_up_s is not None:
             pauses.append(max(0.0, self._give_up_s - time.monotonic()))
@@ -192,14 +199,22 @@ class Warden:
     def _leave_word(self) -> None:
         """Nothing runs and nobody listens: what is to be told is left in a file."""
         if self._results:
-            with opened(self._work_dir) as root:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-                name = f"{wire.ENDS_NAME}.new"
-                fd = os.open(name, flags, 0o600, dir_fd=root)
-                with os.fdopen(fd, "wb") as file:
-                    file.write(wire.pack(self._results.values()))
-                os.rename(name, wire.ENDS_NAME, src_dir_fd=root, dst_dir_fd=root)
+            try:
+                self._write_results()
+            except OSError:
+                # No room: whoever comes is told by us then, and else we try again.
+                self._leave_s = time.monotonic() + _LEAVE_AGAIN_S
+                return
         self._close()
+
+    def _write_results(self) -> None:
+        with opened(self._work_dir) as root:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+            name = f"{wire.ENDS_NAME}.new"
+            fd = os.open(name, flags, 0o600, dir_fd=root)
+            with os.fdopen(fd, "wb") as file:
+                file.write(wire.pack(self._results.values()))
+            os.rename(name, wire.ENDS_NAME, src_dir_fd=root, dst_dir_fd=root)
 
     def _hear(self, mask: int) -> None:
         if mask & selectors.EVENT_READ and not self._receive():
@@ -261,6 +276,10 @@ class Warden:
 
     def _probe(self, request: StartRequest, container_id: str, limit_s: float) -> None:
         probe_id = request["id"]
+        if probe_id in self._processes:
+            # One of an earlier run of the agent, which cannot be killed.
+            self._answers.append(["unprobed", probe_id, "the last one has not ended yet"])
+            return
         try:
             pid = self._probes.start(request, container_id, limit_s)
         except StartError as error:

@@ -68,18 +68,27 @@ def attach(work_dir: str) -> Attached | None:
         return None
     attached = Attached(link, pid, [], wire.Unpacker())
     try:
+        pidfd = os.pidfd_open(pid)  # while it holds its end: so it is no other's number
+    except ProcessLookupError:
+        link.close()
+        return None
+    try:
         while not any(message[0] == "ready" for message in attached.messages):
             data = link.recv(1 << 20)
             if not data:
-                # It was about to end: what it had to tell is in the file.
-                link.close()
-                return None
+                raise ConnectionResetError
             attached.messages.extend(attached.unpacker.feed(data))
+    except ConnectionError:
+        # It was about to end: what it had to tell is in the file.
+        link.close()
+        os.close(pidfd)
+        return None
     except (OSError, ValueError) as error:
         log.error("warden does not answer", pid=pid, error=error)
         link.close()
-        _end(os.pidfd_open(pid))
+        _end(pidfd)
         return None
+    os.close(pidfd)
     link.setblocking(False)
     log.info("warden found", pid=pid)
     return attached

@@ -21,6 +21,8 @@ from mesos_py.v1 import types_pb2 as pb
 # A wake-up that much too late: this process was stopped or starved, and what peers have
 # said meanwhile is not read yet.
 STALL_S = 1.0
+# When to look again at what waits for the checkpoint.
+BLOCKED_AGAIN_S = 1.0
 
 
 class AgentCore:
@@ -53,7 +55,10 @@ class AgentCore:
             checks.look_anew(s, now.monotonic_s - planned_s, now)
         for kind, container_id in s.timers.due(now.monotonic_s):
             executor = s.containers[container_id]  # forgetting it cancels its timers
-            if kind == "force":
+            if s.blocked_since_s is not None and kind not in ("force", "completion"):
+                # Who is waited for was not sent what it should answer.
+                s.timers.set((kind, container_id), now.monotonic_s + BLOCKED_AGAIN_S)
+            elif kind == "force":
                 s.force(executor)
             elif kind == "completion":
                 commands.out_of_time(s, executor, now)
@@ -62,6 +67,17 @@ class AgentCore:
             else:
                 executors.out_of_time(s, executor, now)
         s.updates.repeat(now)
+
+    def on_checkpoint(self, *, writable: bool, now: Now) -> None:
+        """Whether what is decided is carried out; while it is not only kills are."""
+        s = self.state
+        if not writable:
+            s.blocked_since_s = now.monotonic_s
+        elif s.blocked_since_s is not None:
+            lost_s = now.monotonic_s - s.blocked_since_s
+            s.blocked_since_s = None
+            executors.wait_anew(s, now)
+            checks.look_anew(s, lost_s, now)
 
     # ---- The earlier run of this agent ----------------------------------------------
 
@@ -75,6 +91,10 @@ class AgentCore:
     def saved_containers(self) -> list[SavedContainer]:
         """The containers to look for after `restore`: each is there still, or has ended."""
         return recovery.saved_containers(self.state)
+
+    def on_executors_welcome(self, now: Now) -> None:
+        """Executors can connect from now on: their time to come back begins."""
+        recovery.wait_for_executors(self.state, now)
 
     def on_rebooted(self, now: Now) -> None:
         """After `restore`: the kernel is another one, so none of them is."""

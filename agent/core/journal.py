@@ -119,6 +119,7 @@ def _container(executor: Executor) -> bytes:
         start_ticks=executor.start_ticks,
         subscribed=executor.subscribed,
         ending=executor.ending,
+        deadline=executor.deadline_wall_s,
         forced=executor.forced,
         killed=executor.killed,
         abandoned=executor.abandoned,

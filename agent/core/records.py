@@ -127,6 +127,8 @@ class Executor:
     subscribed: bool = False
     # Ended by the agent: when at the latest, whether KILL was sent, and why.
     deadline_s: float | None = None
+    # The same by the wall's clock, which the next run of the agent shares.
+    deadline_wall_s: float = 0.0
     forced: bool = False
     cause: Cause | None = None
     # A command that somebody asked to kill: it is KILLED however it ends.

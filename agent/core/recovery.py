@@ -174,8 +174,11 @@ class _Restoring:
             )
         self._put(executor)
         if saved.ending and not saved.forced:
-            # It was told; how much of its time is over nobody knows.
-            self.s.end(executor, self.s.settings.executor_shutdown_grace_s, self._now, ask=False)
+            # Without it: of a version that did not write it down.
+            grace_s = self.s.settings.executor_shutdown_grace_s
+            left_s = max(0.0, saved.deadline - self._now.wall_s) if saved.deadline else grace_s
+            # Perhaps it was not told any more: twice is better than never.
+            self.s.end(executor, left_s, self._now, ask=not executor.custom)
         elif saved.forced:
             executor.forced = False
             self.s.end(executor, 0.0, self._now)
@@ -287,10 +290,7 @@ class _Restoring:
     def _set_timers(self, executor: Executor) -> None:
         s, now = self.s, self._now
         if executor.custom and not executor.ending:
-            within_s = s.settings.executor_reregistration_timeout_s
-            if not executor.subscribed:
-                within_s = s.settings.executor_registration_timeout_s
-            s.timers.set(("registration", executor.container_id), now.monotonic_s + within_s)
+            _wait_for(s, executor, now)
         if executor.pid is not None:
             # Anew: what they had found is not remembered.
             checks.start(s, executor, now)
@@ -299,6 +299,20 @@ class _Restoring:
                 until_s = task.launched_wall_s + task.info.max_completion_time.nanoseconds / 1e9
                 left_s = max(0.0, until_s - now.wall_s)
                 s.timers.set(("completion", executor.container_id), now.monotonic_s + left_s)
+
+
+def _wait_for(s: AgentState, executor: Executor, now: Now) -> None:
+    within_s = s.settings.executor_reregistration_timeout_s
+    if not executor.subscribed:
+        within_s = s.settings.executor_registration_timeout_s
+    s.timers.set(("registration", executor.container_id), now.monotonic_s + within_s)
+
+
+def wait_for_executors(s: AgentState, now: Now) -> None:
+    """They can connect from now on, and not since `restore`."""
+    for executor in s.containers.values():
+        if s.timers.at_s(("registration", executor.container_id)) is not None:
+            _wait_for(s, executor, now)
 
 
 def _sandbox(s: AgentState, framework_id: str, saved: checkpoint_pb2.Task) -> tuple[str, ...]:

@@ -92,6 +92,8 @@ class AgentState:
         self.effects: list[Effect] = []
         self.timers = Timers()
         self.journal = Journal()
+        # Since when the checkpoint cannot be written; None: it can.
+        self.blocked_since_s: float | None = None
         self.updates = UpdateStreams(self.send, self.journal)
         self.frameworks: dict[str, Framework] = {}
         # Executors whose processes are not gone, by key and by container.
@@ -131,6 +133,7 @@ class AgentState:
         if executor.deadline_s is not None:
             deadline_s = min(deadline_s, executor.deadline_s)
         executor.deadline_s = deadline_s
+        executor.deadline_wall_s = now.wall_s + deadline_s - now.monotonic_s
         self.journal.container(executor)
         self.stop_checks(executor)
         if deadline_s <= now.monotonic_s:

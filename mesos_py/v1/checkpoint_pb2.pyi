@@ -66,6 +66,7 @@ class Container(_message.Message):
     FORCED_FIELD_NUMBER: _builtins.int
     KILLED_FIELD_NUMBER: _builtins.int
     CAUSE_FIELD_NUMBER: _builtins.int
+    DEADLINE_FIELD_NUMBER: _builtins.int
     ABANDONED_FIELD_NUMBER: _builtins.int
     UNHEALTHY_FIELD_NUMBER: _builtins.int
     container_id: _builtins.str
@@ -79,6 +80,8 @@ class Container(_message.Message):
     """It is being ended: by KILL already, since somebody asked for it, and why."""
     forced: _builtins.bool
     killed: _builtins.bool
+    deadline: _builtins.float
+    """When it is killed, if it has not ended by then.  Seconds since the epoch."""
     abandoned: _builtins.bool
     unhealthy: _builtins.str
     """Why its health check has it killed, if that is so."""
@@ -111,12 +114,13 @@ class Container(_message.Message):
         forced: _builtins.bool = ...,
         killed: _builtins.bool = ...,
         cause: Global___Cause | None = ...,
+        deadline: _builtins.float = ...,
         abandoned: _builtins.bool = ...,
         unhealthy: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "_start_ticks", b"_start_ticks", "cause", b"cause", "executor", b"executor", "executor_id", b"executor_id", "framework_id", b"framework_id", "pid", b"pid", "start_ticks", b"start_ticks"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "_start_ticks", b"_start_ticks", "abandoned", b"abandoned", "cause", b"cause", "container_id", b"container_id", "ending", b"ending", "executor", b"executor", "executor_id", b"executor_id", "forced", b"forced", "framework_id", b"framework_id", "killed", b"killed", "pid", b"pid", "sandbox", b"sandbox", "start_ticks", b"start_ticks", "subscribed", b"subscribed", "unhealthy", b"unhealthy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "_start_ticks", b"_start_ticks", "abandoned", b"abandoned", "cause", b"cause", "container_id", b"container_id", "deadline", b"deadline", "ending", b"ending", "executor", b"executor", "executor_id", b"executor_id", "forced", b"forced", "framework_id", b"framework_id", "killed", b"killed", "pid", b"pid", "sandbox", b"sandbox", "start_ticks", b"start_ticks", "subscribed", b"subscribed", "unhealthy", b"unhealthy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__pid: _TypeAlias = _typing.Literal["pid"]  # noqa: Y015
     _WhichOneofArgType__pid: _TypeAlias = _typing.Literal["_pid", b"_pid"]  # noqa: Y015

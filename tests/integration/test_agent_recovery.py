@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import select
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -262,6 +264,31 @@ async def test_a_warden_that_hangs_is_ended_and_its_tasks_go_on(master, host, mo
     await until_gone(warden)
     await host.start()
     assert processes_of("t") == [pid]
+
+
+async def test_a_warden_that_ends_just_then_is_none(tmp_path):
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(tmp_path / "warden.sock"))
+    listener.listen()
+    found = asyncio.create_task(asyncio.to_thread(warden_client.attach, str(tmp_path)))
+    await eventually(lambda: select.select([listener], [], [], 0)[0])
+    listener.close()
+    assert await found is None
+
+
+async def test_a_start_that_fails_late_ends_nothing(master, host):
+    await host.start()
+    master.run(command("t", "exec sleep 600"))
+    pid = (await master.status("t", pb.TASK_RUNNING)).container_status.executor_pid
+    await host.kill()
+    (host.work_dir / "executors.sock").unlink()
+    (host.work_dir / "executors.sock").mkdir()
+    assert await host.launch().ended() != 0
+    assert processes_of("t") == [pid]
+    (host.work_dir / "executors.sock").rmdir()
+    await host.start()
+    master.kill("t", grace_s=0)
+    await master.status("t", pb.TASK_KILLED)
 
 
 async def test_nobody_comes_back_and_the_tasks_end(master, host):

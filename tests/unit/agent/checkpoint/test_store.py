@@ -96,6 +96,18 @@ def test_the_log_is_folded_into_the_file(checkpoint, monkeypatch):
     assert len(again(checkpoint)) == 3
 
 
+def test_the_log_does_not_grow_for_ever_while_writing_goes_on(checkpoint, monkeypatch):
+    monkeypatch.setattr(store, "_FOLD_AFTER", 50)
+    wal = checkpoint.path.with_name(f"{store.NAME}-wal")
+    sizes = []
+    for number in range(3_000):
+        checkpoint.write([Change(TASK, (str(number % 20),), b"x" * 1000)])
+        if number % 500 == 499:
+            checkpoint._folding and checkpoint._folding.join()
+            sizes.append(wal.stat().st_size)
+    assert sizes[-1] < 2 * sizes[0]
+
+
 def test_only_its_user_can_read_it(checkpoint):
     assert checkpoint.path.stat().st_mode & 0o077 == 0
 

@@ -70,6 +70,22 @@ def test_a_container_is_not_empty_while_it_is_not_clear_whose_a_child_is(start):
     first.returncode = 0  # it was reaped past Popen
 
 
+def test_an_id_that_is_given_again_costs_nobody_his_end(start):
+    mine = processes.Processes(shared=True)
+    first = start(SLEEP, {"MESOS_CONTAINER_ID": "c-1"})
+    second = start(["/bin/true"], {"MESOS_CONTAINER_ID": "c-1"})
+    for process in (first, second):
+        mine.add("c-1", process.pid)
+    ended(second)
+    assert [each.container_id for each in mine.reap()] == ["c-1"]
+    first.kill()
+    ended(first)
+    assert [each.container_id for each in mine.reap()] == ["c-1"]
+    assert len(mine) == 0
+    for process in (first, second):
+        process.returncode = 0  # it was reaped past Popen
+
+
 def test_a_stranger_delays_the_end_of_one_container_and_not_of_the_next(start, monkeypatch):
     """A child of nobody that shows no environment, now or ever."""
     monkeypatch.setattr(processes, "_NO_ENVIRONMENT_S", 0.0)

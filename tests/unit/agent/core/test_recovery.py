@@ -141,17 +141,19 @@ def test_a_task_that_was_never_started_fails_in_words(world):
     assert "started anew" in world.last("t").message
 
 
-def test_a_kill_goes_on_and_its_grace_begins_anew(world):
+def test_a_kill_goes_on_with_what_is_left_of_its_grace(world):
+    """TERM may not have gone out any more: it is said again."""
     world.run(command("t", grace_s=60))
     world.started("t")
     world.kill("t")
     container = world.container("t")
+    world.advance(20)
     world.restart(executor_shutdown_grace_s=5.0)
-    assert world.kills() == []
-    world.advance(4.9)
-    assert world.kills() == []
+    assert world.kills() == [(container, "TERM")]
+    world.advance(39.9)
+    assert world.kills() == [(container, "TERM")]
     world.advance(0.2)
-    assert world.kills() == [(container, "KILL")]
+    assert world.kills() == [(container, "TERM"), (container, "KILL")]
     world.register()
     world.ended("t", status=9)
     world.acknowledge_all("t")
@@ -252,6 +254,35 @@ def test_an_executor_that_does_not_come_back_is_killed(custom):
     custom.ended("ex", status=9)
     reason = pb.TaskStatus.REASON_EXECUTOR_REREGISTRATION_TIMEOUT
     assert custom.last("a").reason == custom.last("b").reason == reason
+
+
+def test_the_time_of_executors_begins_when_they_can_connect(custom):
+    custom.advance(9)
+    custom.core.on_executors_welcome(custom.clock.now())
+    custom.advance(9)
+    assert custom.kills() == []
+    custom.advance(2)
+    assert [number for _, number in custom.kills()] == ["KILL"]
+
+
+def test_while_the_checkpoint_cannot_be_written_nobody_is_judged(custom):
+    custom.core.on_checkpoint(writable=False, now=custom.clock.now())
+    custom.advance(100)
+    assert custom.kills() == []
+    custom.core.on_checkpoint(writable=True, now=custom.clock.now())
+    custom.advance(50)
+    assert custom.kills() == []
+    custom.advance(20)
+    assert [number for _, number in custom.kills()] == ["KILL"]
+
+
+def test_a_grace_ends_also_while_the_checkpoint_cannot_be_written(world):
+    world.run(command("t", grace_s=3))
+    world.started("t")
+    world.kill("t")
+    world.core.on_checkpoint(writable=False, now=world.clock.now())
+    world.advance(3.1)
+    assert [number for _, number in world.kills()] == ["TERM", "KILL"]
 
 
 def test_a_kill_of_a_task_reaches_an_executor_that_comes_back(world):

@@ -1,0 +1,114 @@
+"""The shell around the agent's core: nothing is done that is not written down, but kills."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from agent.api import shell as shells
+from agent.api.shell import Shell
+from agent.checkpoint.store import CheckpointUnwritable
+from agent.core.agent import AgentCore
+from agent.core.state import Settings
+from mesos_py.clock import SystemClock
+from mesos_py.metrics import Metrics
+from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import types_pb2 as pb
+from tests.kit.agent_core import CountingIds, agent_info, command, framework_info
+
+Event = agent_pb2.Event
+
+
+class FullDisk:
+    """A checkpoint that can be written, or not."""
+
+    def __init__(self) -> None:
+        self.full = False
+        self.count = 0
+
+    def write(self, changes: list[Any]) -> None:
+        if self.full:
+            raise CheckpointUnwritable("database or disk is full")
+        self.count += len(changes)
+
+
+class Recorder:
+    """Takes whatever it is asked for; `done` has the names of the methods, in order."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.news = asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*_: object, **__: object) -> None:
+            if name != "flush":
+                self.done.append(name)
+                self.news.set()
+
+        return call
+
+
+@pytest.fixture
+async def disk() -> FullDisk:
+    return FullDisk()
+
+
+@pytest.fixture
+async def launcher() -> Recorder:
+    return Recorder()
+
+
+@pytest.fixture
+async def shell(disk: FullDisk, launcher: Recorder, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(shells, "WRITE_AGAIN_S", 0.01)
+    core = AgentCore(Settings("/srv/agent", executor_endpoint=""), agent_info(), CountingIds())
+    others: Any = Recorder()
+    made = Shell(core, SystemClock(), Metrics(), disk, others, others)  # type: ignore[arg-type]
+    made.wire(others, launcher, others, others, others)
+    registered = Event.Registered(agent_id=pb.AgentID(value="A1"))
+    made.master_said([Event(type=Event.REGISTERED, registered=registered)])
+    yield made
+    made.close()
+
+
+def run(task_id: str) -> Event:
+    order = Event.RunTasks(framework_info=framework_info(), tasks=[command(task_id)])
+    return Event(type=Event.RUN_TASKS, run_tasks=order)
+
+
+def kill(task_id: str) -> Event:
+    order = Event.KillTask(framework_id=framework_info().id, task_id=pb.TaskID(value=task_id))
+    return Event(type=Event.KILL_TASK, kill_task=order)
+
+
+async def test_a_task_is_written_down_before_it_is_launched(shell, disk, launcher):
+    shell.master_said([run("t")])
+    assert launcher.done == ["launch"]
+    assert disk.count > 0
+
+
+async def test_nothing_is_launched_that_cannot_be_written_down_until_it_can(shell, disk, launcher):
+    disk.full = True
+    shell.master_said([run("t")])
+    assert launcher.done == []
+    disk.full = False
+    await launcher.news.wait()
+    assert launcher.done == ["launch"]
+
+
+async def test_what_fills_the_disk_can_be_killed(shell, disk, launcher):
+    shell.master_said([run("t")])
+    disk.full = True
+    shell.master_said([kill("t")])
+    assert launcher.done == ["launch", "kill"]
+
+
+async def test_a_kill_does_not_overtake_the_launch_that_waits(shell, disk, launcher):
+    disk.full = True
+    shell.master_said([run("t"), kill("t")])
+    assert launcher.done == []
+    disk.full = False
+    await launcher.news.wait()
+    assert launcher.done == ["launch", "kill"]
