@@ -54,10 +54,15 @@ class Execs:
         return Ran(code, output.decode("utf-8", "replace"))
 
     async def _kill(self, docker_id: str, exec_id: str) -> None:
-        with contextlib.suppress(EngineError):
-            code, pid = await self._engine.inspect_exec(exec_id)
-            if code is None and pid:
-                await asyncio.to_thread(_kill, pid, docker_id)
+        """Until it has ended: dockerd learns of its pid a moment after it has begun."""
+        for _ in range(_TRIES):
+            with contextlib.suppress(EngineError):
+                code, pid = await self._engine.inspect_exec(exec_id)
+                if code is not None:
+                    return
+                if pid:
+                    await asyncio.to_thread(_kill, pid, docker_id)
+            await asyncio.sleep(_AGAIN_S)
 
 
 def _kill(pid: int, docker_id: str) -> None:
