@@ -234,7 +234,10 @@ class Launcher:
 
     def forget(self, container_id: str) -> None:
         """How it ended is written down; `flush` afterwards."""
-        self._send(["forget", container_id])
+        if self._warden is not None:
+            self._warden.forget(container_id)
+        else:
+            self._held.append(["forget", container_id])
         if container_id in self._left_word:
             self._left_word.discard(container_id)
             if not self._left_word:

@@ -23,6 +23,8 @@ from mesos_py import logs
 
 log = logs.get("agent.warden")
 
+# So many containers may be forgotten before the warden is told for that alone.
+_FORGET_AT_ONCE: Final = 100
 # A warden that is alive answers at once.
 _ANSWER_S: Final = 10.0
 
@@ -132,6 +134,7 @@ class WardenClient(asyncio.Protocol):
         self._listener = listener
         self._unpacker = wire.Unpacker()
         self._queue: list[list[Any]] = []
+        self._forgotten: list[list[Any]] = []
         self._transport: asyncio.Transport | None = None
         self._process: subprocess.Popen[bytes] | None = None
         # Of one that is no child of ours.
@@ -162,10 +165,18 @@ class WardenClient(asyncio.Protocol):
     def send(self, message: list[Any]) -> None:
         self._queue.append(message)
 
+    def forget(self, container_id: str) -> None:
+        """As `send`, but it is no reason to wake the warden: what is not said before the
+        agent ends is found out by the next one."""
+        self._forgotten.append(["forget", container_id])
+
     def flush(self) -> None:
-        if self._queue and self._transport is not None:
-            self._transport.write(wire.pack(self._queue))
+        if self._transport is None:
+            return
+        if self._queue or len(self._forgotten) >= _FORGET_AT_ONCE:
+            self._transport.write(wire.pack([*self._queue, *self._forgotten]))
             self._queue.clear()
+            self._forgotten.clear()
 
     async def close(self) -> None:
         """Let it end everything that it still has, and itself; wait for that."""
@@ -183,6 +194,8 @@ class WardenClient(asyncio.Protocol):
         self._closing = self._leaving = True
         if self._transport is None:
             return
+        self._queue.extend(self._forgotten)
+        self._forgotten.clear()
         self.flush()
         self._transport.close()
         await self._gone

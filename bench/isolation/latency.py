@@ -25,6 +25,7 @@ from bench.processes import LOOPBACK, BenchFailed, Processes, processes
 NEEDS: Final = ("apache2", "httperf", "chrt", "setsid")
 MODULES: Final = Path("/usr/lib/apache2/modules")
 SPINNING: Final = 256
+OWN_CORE: Final = "own core"
 # One request after the other: so many for each second that a run is to take, and with the
 # hog without isolation, where each may take seconds, so many.
 REQUESTS_PER_S: Final = 10
@@ -42,8 +43,8 @@ HOG: Final = (
 NOTES: Final = (
     "latency: httperf runs at real-time priority, as if it were another machine; each process of"
     " the hog leads a session of its own, or sched_autogroup would make one group of them;"
-    " what cgroups leave is mostly the time slice of whoever ran when a request came, some ms"
-    " whatever the request's own work is",
+    " what shares leave is that the kernel divides those of the hog among the cores: a server"
+    " of one thread gets two thirds of its core from equal shares on two",
 )
 CONFIG: Final = """
 ServerRoot "{directory}"
@@ -64,7 +65,8 @@ SetOutputFilter DEFLATE
 
 @dataclass
 class Latencies:
-    """Median milliseconds per request of each run: "no hog", "cgroups" and "posix"."""
+    """Median milliseconds per request of each run: "no hog", and beside it "cgroups",
+    "own core" (control groups, and the server has asked for whole cores) and "posix"."""
 
     by: dict[str, list[float]] = field(default_factory=dict)
 
@@ -78,7 +80,8 @@ def measure(root: str, runs: int, seconds: float, spinning: int) -> Latencies:
     if missing:
         raise BenchFailed(f"needs {', '.join(missing)}")
     found = Latencies()
-    for isolation in ("cgroups", "posix"):
+    for kind in ("cgroups", OWN_CORE, "posix"):
+        isolation = "cgroups" if kind == OWN_CORE else kind
         with processes() as running:
             port = _site(running.directory)
             _, master = running.daemon("master")
@@ -86,7 +89,7 @@ def measure(root: str, runs: int, seconds: float, spinning: int) -> Latencies:
             running.daemon("agent", *flags, "--tasks-on-exit=end", "--cgroups-root", root)
             hog = HOG.replace("{spinning}", str(spinning))
             asyncio.run(
-                _beside(running, master, port, isolation, hog, found, runs=runs, seconds=seconds)
+                _beside(running, master, port, kind, hog, found, runs=runs, seconds=seconds)
             )
     return found
 
@@ -95,7 +98,7 @@ async def _beside(
     running: Processes,
     master: str,
     port: int,
-    isolation: str,
+    kind: str,
     command: str,
     found: Latencies,
     *,
@@ -104,21 +107,22 @@ async def _beside(
 ) -> None:
     web = ["apache2", "-DFOREGROUND", "-f", str(running.directory / "httpd.conf")]
     async with Tasks(master) as tasks:
-        await tasks.start(SIZE, ("web", web))
+        labels = {"whole_cores": "true"} if kind == OWN_CORE else {}
+        await tasks.start(SIZE, ("web", web), **labels)
         await asyncio.to_thread(_wait_for, port)
         count = max(5, int(REQUESTS_PER_S * seconds))
         await asyncio.to_thread(_requests, port, count)  # warms up
         for number in range(runs):
-            if isolation == "cgroups":
+            if kind == "cgroups":
                 alone = await asyncio.to_thread(_requests, port, count)
                 found.by.setdefault("no hog", []).append(alone)
             hog = f"hog-{number}"
             await tasks.start(SIZE, (hog, command))
             await asyncio.sleep(0.5)  # until all of them spin
-            if isolation == "posix":
+            if kind == "posix":
                 count = max(3, int(REQUESTS_UNISOLATED_PER_S * seconds))
             beside = await asyncio.to_thread(_requests, port, count)
-            found.by.setdefault(isolation, []).append(beside)
+            found.by.setdefault(kind, []).append(beside)
             await tasks.kill(hog)
         await tasks.kill("web")
 

@@ -33,13 +33,34 @@ class Tasks:
     async def __aexit__(self, *error: object) -> None:
         await self._client.__aexit__(*error)  # type: ignore[arg-type]
 
-    async def start(self, resources: str, *commands: tuple[str, str | list[str]]) -> None:
+    async def start(
+        self, resources: str, *commands: tuple[str, str | list[str]], **labels: str
+    ) -> None:
         """Start these on the next offer, and wait until all of them run."""
+        for tries_left in range(3, -1, -1):
+            try:
+                await self._start(resources, commands, labels)
+            except BenchFailed as error:
+                # Offers are taken back at times, as the master sees fit.
+                if "is gone" not in str(error) or not tries_left:
+                    raise
+            else:
+                return
+
+    async def _start(
+        self,
+        resources: str,
+        commands: tuple[tuple[str, str | list[str]], ...],
+        labels: dict[str, str],
+    ) -> None:
         async with asyncio.timeout(WITHIN_S):
             need = Resources.parse(resources)
             while (offer := self._fitting(need)) is None:
                 await self._event()
             tasks = [command_task(n, n, offer, c, resources=need) for n, c in commands]
+            for task in tasks:
+                for name, value in labels.items():
+                    task.labels.labels.add(key=f"mesos_py.{name}", value=value)
             self._client.launch_tasks(offer, tasks)
             await self._until(TASK_RUNNING.__eq__, {name for name, _ in commands})
 
