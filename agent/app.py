@@ -280,7 +280,7 @@ class AgentDaemon:
     ) -> None:
         flags = self.flags
         executor_server = ExecutorServer(self.work_dir)
-        wait = flags.tasks_on_exit == "keep"
+        on_loss = OnAgentLoss.WAIT if flags.tasks_on_exit == "keep" else OnAgentLoss.KILL
         stack.push_async_callback(executor_server.close)
         metrics = Metrics(prefix="mesos_py_agent_")
         keeper = await self._keeper(stack, metrics)
@@ -298,11 +298,7 @@ class AgentDaemon:
         executors = ExecutorService(shell)
         fetcher = Fetcher(work_dir, flags.fetcher_limits(), metrics)
         launcher = self._launcher = Launcher(
-            work_dir,
-            shell,
-            fetcher,
-            OnAgentLoss.WAIT if wait else OnAgentLoss.KILL,
-            flags.recovery_timeout_s,
+            work_dir, shell, fetcher, on_loss, flags.recovery_timeout_s
         )
         first_s, cap_s = flags.registration_backoff_s, rpc.LINK_TIMEOUTS.backoff_cap_s
         backoff = Backoff(first_s, max(first_s, cap_s), random.random)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
-import select
 import signal
-import socket
 import sqlite3
-import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,15 +14,13 @@ from typing import Any
 import pytest
 
 from agent.checkpoint import store
-from agent.containers import warden_client
 from agent.core.journal import Change, Kind
-from mesos_py.states import short_name
 from mesos_py.tasks import health_command
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import FRAMEWORK, command, executor_info, for_executor
+from tests.kit.agent_host import Host, clean_up, told, warden_of
 from tests.kit.agent_master import (
-    AgentProcess,
     FakeMaster,
     children_of,
     eventually,
@@ -36,51 +30,6 @@ from tests.kit.agent_master import (
 
 Call = agent_pb2.Call
 ECHO = Path(__file__).parents[1] / "kit/echo_executor.py"
-KEEP = ("--tasks-on-exit", "keep")
-
-
-class Host:
-    """Where one agent runs, again and again."""
-
-    def __init__(self, master: FakeMaster, work_dir: Path) -> None:
-        self.master = master
-        self.work_dir = work_dir
-        self.agent: AgentProcess | None = None
-
-    async def start(self, *flags: str) -> AgentProcess:
-        times = len(self.master.registrations)
-        self.agent = AgentProcess(self.master.address, self.work_dir, *KEEP, *flags)
-        await self.master.registered(times + 1)
-        return self.agent
-
-    def launch(self, *flags: str) -> AgentProcess:
-        """Start it, and expect nothing."""
-        return AgentProcess(self.master.address, self.work_dir, *KEEP, *flags)
-
-    async def kill(self) -> None:
-        assert self.agent is not None
-        self.agent.process.kill()
-        await self.agent.ended()
-
-    async def leave(self) -> None:
-        """As a service manager does."""
-        assert self.agent is not None
-        self.agent.process.terminate()
-        assert await self.agent.ended() == 0
-
-    async def close(self) -> None:
-        """Nothing may be left, whatever the test has done."""
-        if self.agent is not None and self.agent.process.poll() is None:
-            self.agent.process.send_signal(signal.SIGINT)
-            await self.agent.ended()
-        cleaned = clean_up(self.work_dir)
-        assert cleaned.returncode == 0, cleaned.stderr
-
-
-def clean_up(work_dir: Path) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "mesos_py.cli", "agent", "--master", "127.0.0.1:1"]
-    argv += ["--work-dir", str(work_dir), "--recover", "cleanup"]
-    return subprocess.run(argv, capture_output=True, text=True)
 
 
 @pytest.fixture
@@ -98,14 +47,6 @@ async def host(master: FakeMaster, tmp_path: Path) -> AsyncIterator[Host]:
         await made.close()
 
 
-def warden_of(agent: AgentProcess) -> int:
-    """Its pid; of a warden that was found, the parent of nothing of ours."""
-    for line in agent.log.read_text().splitlines():
-        if "warden started" in line or "warden found" in line:
-            return int(line.rpartition("pid=")[2].split()[0])
-    raise AssertionError(agent.log.read_text())
-
-
 def counting(path: Path) -> str:
     """A command that notes each of its starts, and runs until `path`.go is there."""
     return f"echo x >> {path}; while [ ! -e {path}.go ]; do sleep 0.02; done; exit 7"
@@ -113,12 +54,6 @@ def counting(path: Path) -> str:
 
 def go(path: Path) -> None:
     path.with_name(f"{path.name}.go").touch()
-
-
-def told(master: FakeMaster, task_id: str) -> list[str]:
-    """The states of its updates, each once: the last one before a kill may come again."""
-    different = {status.uuid: status for status in master.updates(task_id)}
-    return [short_name(status.state) for status in different.values()]
 
 
 @pytest.mark.parametrize("how", ["kill", "leave"])
@@ -211,96 +146,6 @@ async def test_a_kill_works_after_the_restart_and_reaches_all_processes(master, 
     master.kill("t", grace_s=5)
     await master.status("t", pb.TASK_KILLED)
     assert processes_of("t") == []
-
-
-async def test_when_the_warden_dies_too_its_tasks_are_watched_to_their_end(master, host):
-    agent = await host.start()
-    master.run(command("t", "sleep 600 & exec sleep 600"), command("u", "exec sleep 600"))
-    await master.status("t", pb.TASK_RUNNING)
-    pid = (await master.status("u", pb.TASK_RUNNING)).container_status.executor_pid
-    await eventually(lambda: len(processes_of("t")) == 2)
-    warden = warden_of(agent)
-    await host.kill()
-    os.kill(warden, signal.SIGKILL)
-    await until_gone(warden)
-    await host.start()
-    # New ones start as ever, and what runs goes on.
-    master.run(command("new"))
-    await master.status("new", pb.TASK_FINISHED)
-    assert processes_of("u") == [pid]
-    os.kill(pid, signal.SIGTERM)
-    ended = await master.status("u", pb.TASK_FAILED)
-    assert "exit status unknown" in ended.message
-    master.kill("t", grace_s=0)
-    await master.status("t", pb.TASK_KILLED)
-    assert processes_of("t") == []
-
-
-async def test_a_warden_that_was_found_may_be_lost_in_turn(master, host):
-    agent = await host.start()
-    master.run(command("t", "exec sleep 600"))
-    pid = (await master.status("t", pb.TASK_RUNNING)).container_status.executor_pid
-    warden = warden_of(agent)
-    await host.kill()
-    await host.start()
-    os.kill(warden, signal.SIGKILL)
-    master.run(command("new"))
-    await master.status("new", pb.TASK_FINISHED)
-    assert processes_of("t") == [pid]
-    master.kill("t", grace_s=0)
-    await master.status("t", pb.TASK_KILLED)
-    assert processes_of("t") == []
-
-
-async def test_a_warden_that_hangs_is_ended_and_its_tasks_go_on(master, host, monkeypatch):
-    agent = await host.start()
-    master.run(command("t", "exec sleep 600"))
-    pid = (await master.status("t", pb.TASK_RUNNING)).container_status.executor_pid
-    warden = warden_of(agent)
-    await host.kill()
-    os.kill(warden, signal.SIGSTOP)
-    monkeypatch.setattr(warden_client, "_ANSWER_S", 0.2)
-    assert await asyncio.to_thread(warden_client.attach, str(host.work_dir)) is None
-    await until_gone(warden)
-    await host.start()
-    assert processes_of("t") == [pid]
-
-
-async def test_a_warden_that_ends_just_then_is_none(tmp_path):
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(str(tmp_path / "warden.sock"))
-    listener.listen()
-    found = asyncio.create_task(asyncio.to_thread(warden_client.attach, str(tmp_path)))
-    await eventually(lambda: select.select([listener], [], [], 0)[0])
-    listener.close()
-    assert await found is None
-
-
-async def test_a_start_that_fails_late_ends_nothing(master, host):
-    await host.start()
-    master.run(command("t", "exec sleep 600"))
-    pid = (await master.status("t", pb.TASK_RUNNING)).container_status.executor_pid
-    await host.kill()
-    (host.work_dir / "executors.sock").unlink()
-    (host.work_dir / "executors.sock").mkdir()
-    assert await host.launch().ended() != 0
-    assert processes_of("t") == [pid]
-    (host.work_dir / "executors.sock").rmdir()
-    await host.start()
-    master.kill("t", grace_s=0)
-    await master.status("t", pb.TASK_KILLED)
-
-
-async def test_nobody_comes_back_and_the_tasks_end(master, host):
-    agent = await host.start("--recovery-timeout", "300ms")
-    master.run(command("t", "trap '' TERM; sleep 600 & wait"))
-    await master.status("t", pb.TASK_RUNNING)
-    warden = warden_of(agent)
-    await host.kill()
-    await until_gone(warden)
-    assert processes_of("t") == []
-    await host.start()
-    assert (await master.status("t", pb.TASK_FAILED)).exit_status.signal == signal.SIGKILL
 
 
 async def test_an_executor_comes_back_with_its_tasks(master, host):
