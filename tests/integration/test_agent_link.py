@@ -31,6 +31,9 @@ async def test_after_a_break_it_registers_again_with_its_running_tasks(master, t
         master.run(command("runs", "sleep 1000"), command("ends", "read x < /dev/null; exit 5"))
         pid = (await master.status("runs", pb.TASK_RUNNING)).container_status.executor_pid
         await master.status("ends", pb.TASK_FAILED)
+        # Once it answers, it has the acknowledgement that was sent before.
+        master.ping(1)
+        await master.call(agent_pb2.Call.PONG)
         await master.stop()
         await master.start()
         again = await master.registered(2)
