@@ -51,7 +51,7 @@ test: setup-for-tests lint types ## lint, types and all tests: unit, property, i
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) --ignore tests/vm tests
 
 test-vm: setup ## tests in a virtual machine with cgroup v2 (builds its disk first: a minute or two)
-	@tools/setup.sh --with-test-packages
+	@tools/setup.sh --with-vm-packages
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) tests/vm
 
 test-fast: lint types ## lint, types, unit and property tests (short): under a minute

@@ -4,14 +4,17 @@
 #
 #   tools/setup.sh                        what `make setup` runs
 #   tools/setup.sh --with-test-packages   also the Debian packages that the tests use
+#   tools/setup.sh --with-vm-packages     also those of the tests in a virtual machine
 #
 # PYTHON=/path/to/python chooses the interpreter.
 set -euo pipefail
 
 # Debian packages that tests need beyond Python: the one place where they are listed.
 TEST_PACKAGES=(
-    apache2-bin busybox-static debootstrap docker.io e2fsprogs httperf iproute2 qemu-system-x86 runc
+    apache2-bin busybox-static docker.io httperf iproute2 runc
 )
+# What `make test-vm` needs besides.
+VM_PACKAGES=(debootstrap e2fsprogs qemu-system-x86)
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly VENV=.venv STAMP=.venv/.setup-stamp
@@ -52,9 +55,8 @@ missing_packages() {
 
 install_test_packages() {
     local missing
-    [ "${#TEST_PACKAGES[@]}" -gt 0 ] || return 0
-    command -v dpkg-query >/dev/null || { say "not a Debian system; tests use: ${TEST_PACKAGES[*]}"; return 0; }
-    mapfile -t missing < <(missing_packages "${TEST_PACKAGES[@]}")
+    command -v dpkg-query >/dev/null || { say "not a Debian system; tests use: $*"; return 0; }
+    mapfile -t missing < <(missing_packages "$@")
     [ "${#missing[@]}" -gt 0 ] || return 0
     # Without the packages the tests that need them skip, each naming its tool; only CI insists.
     apt_install "${missing[@]}" || [ "${CI:-}" != true ] || die "test packages are missing: ${missing[*]}"
@@ -132,11 +134,12 @@ install_package() {
 }
 
 main() {
-    local with_test_packages=false started=$SECONDS
+    local packages=() started=$SECONDS
     case "${1:-}" in
         '') ;;
-        --with-test-packages) with_test_packages=true ;;
-        *) die "unknown argument: $1 (known: --with-test-packages)" ;;
+        --with-test-packages) packages=("${TEST_PACKAGES[@]}") ;;
+        --with-vm-packages) packages=("${TEST_PACKAGES[@]}" "${VM_PACKAGES[@]}") ;;
+        *) die "unknown argument: $1 (known: --with-test-packages, --with-vm-packages)" ;;
     esac
     # One set-up at a time in one working copy; the lock goes with the process.
     exec 9<"tools/setup.sh"
@@ -148,8 +151,8 @@ main() {
         fingerprint >"$STAMP"
         say "ready after $((SECONDS - started)) s"
     fi
-    if "$with_test_packages"; then
-        install_test_packages
+    if [ "${#packages[@]}" -gt 0 ]; then
+        install_test_packages "${packages[@]}"
     fi
 }
 
