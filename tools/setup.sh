@@ -11,10 +11,10 @@ set -euo pipefail
 
 # Debian packages that tests need beyond Python: the one place where they are listed.
 TEST_PACKAGES=(
-    apache2-bin busybox-static docker.io httperf iproute2 runc
+    apache2-bin busybox-static docker.io e2fsprogs httperf iproute2 runc
 )
 # What `make test-vm` needs besides.
-VM_PACKAGES=(debootstrap e2fsprogs qemu-system-x86)
+VM_PACKAGES=(debootstrap qemu-system-x86)
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly VENV=.venv STAMP=.venv/.setup-stamp
