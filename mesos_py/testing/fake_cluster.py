@@ -79,6 +79,10 @@ class FakeCluster(FakeMaster):
     def _on_subscribed(self) -> None:
         for agent in self._agents.values():
             self._take_back(agent)
+        for task in self._tasks.values():
+            # It may have been lost with the last stream: an agent repeats it.
+            if task.status is not None:
+                self.reply(update_event(task.status))
         self._offer()
 
     def _on_call(self, call: Call) -> None:
