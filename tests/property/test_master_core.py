@@ -62,9 +62,9 @@ def test_whatever_happens_the_account_is_right_and_everything_finds_its_end(part
         _note(_played(_FIRST + number, _STEPS))
 
 
-def test_the_histories_have_met_what_they_are_meant_to_meet():
+def test_the_histories_have_met_what_they_are_meant_to_meet(lacking):
     if _met["histories"] < _HISTORIES:
-        pytest.skip("not all histories were played")
+        lacking("all histories in one process")  # not so when workers share them
     meant = histories.MEANT + (histories.RARE if _HISTORIES >= 100 else ())
     assert [what for what in meant if not _met[what]] == []
 

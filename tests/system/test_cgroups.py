@@ -158,9 +158,9 @@ def test_a_hard_limit_of_processor_time_holds_and_throttling_is_counted(h, isola
     assert isolator.usage("c1")["cpu_limit_cores"] == 1.5
 
 
-def test_whole_cores_are_ones_own(h, isolator):
+def test_whole_cores_are_ones_own(h, isolator, lacking):
     if (os.cpu_count() or 1) < 2:
-        pytest.skip("needs two processors")
+        lacking("two processors")
     label = {"mesos_py.whole_cores": "true"}
     container = h.container(resources="cpus:1;mem:64", labels=label)
     running = h.start(isolator, container, "sleep 1000")

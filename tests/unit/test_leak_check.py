@@ -16,7 +16,7 @@ import pytest
 held = []
 
 async def test_task():
-    held.append(asyncio.create_task(asyncio.sleep(60)))
+    held.append(asyncio.create_task(asyncio.Event().wait()))
 
 def test_file():
     os.pipe()
