@@ -293,16 +293,15 @@ class Shell:
     def _kills(self) -> list[Effect]:
         """Of what waits, that which promises nothing and may be what gives room again."""
         launches = {e.spec.container_id for e in self._held if isinstance(e, LaunchContainer)}
-        kills: list[Effect] = [
-            effect
-            for effect in self._held
-            if isinstance(effect, Stop)
-            or (
+        kills: list[Effect] = []
+        waiting: list[Effect] = []
+        for effect in self._held:
+            may = isinstance(effect, Stop) or (
                 isinstance(effect, KillContainer | StopProbe)
                 and effect.container_id not in launches
             )
-        ]
-        self._held = [effect for effect in self._held if effect not in kills]
+            (kills if may else waiting).append(effect)
+        self._held = waiting
         return kills
 
     def _try_again(self) -> None:
