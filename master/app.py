@@ -197,7 +197,7 @@ class MasterDaemon:
         if flags.work_dir is not None:
             self._lock = DirectoryLock(flags.work_dir)
         weights = parse_weights(flags.weights)
-        factory = plugins.resolve("mesos_py.allocators", ALLOCATORS, flags.allocator)
+        factory = plugins.resolve("mesos_py.allocators", ALLOCATORS, flags.allocator, "allocator")
         allocator: Allocator = factory(AllocatorOptions(weights=weights))
         try:
             ipaddress.ip_address(flags.ip)

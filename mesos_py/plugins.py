@@ -21,11 +21,14 @@ def names(group: str, builtins: Mapping[str, str]) -> list[str]:
     return sorted({*builtins, *(entry.name for entry in entry_points(group=group))})
 
 
-def resolve(group: str, builtins: Mapping[str, str], name: str) -> Factory:
+def resolve(
+    group: str, builtins: Mapping[str, str], name: str, field: str | None = None
+) -> Factory:
     """The factory called `name`: a class or function that makes the part.
 
-    A built-in cannot be replaced by an entry point of the same name.  Raises
-    InvalidValue for an unknown name (listing the known ones) and for a plugin
+    A built-in cannot be replaced by an entry point of the same name.  `field` is where
+    the name was given, if not by the group's own.  Raises InvalidValue for an unknown
+    name (listing the known ones) and for a plugin
     that cannot be loaded or is not unique (naming the distribution).
     """
     if name in builtins:
@@ -33,7 +36,7 @@ def resolve(group: str, builtins: Mapping[str, str], name: str) -> Factory:
     found = _distinct(entry for entry in entry_points(group=group) if entry.name == name)
     if not found:
         known = ", ".join(names(group, builtins)) or "none"
-        raise InvalidValue(group, name, f"is not known; known are: {known}")
+        raise InvalidValue(field or group, name, f"is not known; known are: {known}")
     if len(found) > 1:
         owners = " and ".join(sorted(_owner(entry) for entry in found))
         raise InvalidValue(group, name, f"is provided by more than one distribution: {owners}")

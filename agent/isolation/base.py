@@ -225,4 +225,4 @@ def resolve(names: tuple[str, ...]) -> list[Callable[[AgentFacts], Isolator]]:
     """The isolators' factories, in order.  Raises InvalidValue for an unknown name."""
     if len(set(names)) != len(names):
         raise InvalidValue("isolation", ",".join(names), "names an isolator twice")
-    return [plugins.resolve(GROUP, BUILTINS, name) for name in names]
+    return [plugins.resolve(GROUP, BUILTINS, name, "isolation") for name in names]

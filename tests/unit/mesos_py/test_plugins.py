@@ -69,6 +69,11 @@ def test_an_unknown_name_among_none() -> None:
         plugins.resolve(GROUP, {}, "typo")
 
 
+def test_an_unknown_name_is_that_of_the_field_where_it_was_given() -> None:
+    with pytest.raises(InvalidValue, match=r"^isolation: 'typo'"):
+        plugins.resolve(GROUP, {}, "typo", "isolation")
+
+
 @pytest.mark.parametrize("value", ["no_such_module_here:X", "collections:Missing", "sys:maxsize"])
 def test_a_broken_entry_point_names_its_distribution(install, value: str) -> None:
     install("their-things", {"theirs": value})
