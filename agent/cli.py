@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from agent.app import ENV_PREFIX, AgentFlags, serve
+from agent.app import serve
+from agent.flags import ENV_PREFIX, AgentFlags
 from mesos_py import config, logs
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from master.app import ENV_PREFIX, MasterFlags, serve
+from master.app import serve
+from master.flags import ENV_PREFIX, MasterFlags
 from mesos_py import config, logs
 
 

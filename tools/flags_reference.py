@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from agent import app as agent_app
-from master import app as master_app
+from agent import flags as agent_flags
+from master import flags as master_flags
 from mesos_py.config import reference_table
 
 HEAD = """\
 # Configuration of the daemons
 
-Made by `make docs` from the declarations in `master/app.py` and `agent/app.py`; do not edit.
+Made by `make docs` from the declarations in `master/flags.py` and `agent/flags.py`; do not edit.
 
 Each flag can be given on the command line, by its variable in the environment, or in a TOML file (`--config FILE`, or
 the variable `MESOS_PY_MASTER_CONFIG` or `MESOS_PY_AGENT_CONFIG`), in this order of precedence. The file has a table for
@@ -35,8 +35,8 @@ that is no flag, ends the daemon with exit code 2 and says which it was and wher
 
 def page() -> str:
     """The whole page."""
-    master = reference_table(master_app.MasterFlags, master_app.ENV_PREFIX)
-    agent = reference_table(agent_app.AgentFlags, agent_app.ENV_PREFIX)
+    master = reference_table(master_flags.MasterFlags, master_flags.ENV_PREFIX)
+    agent = reference_table(agent_flags.AgentFlags, agent_flags.ENV_PREFIX)
     return (
         f"{HEAD}\n## `mesos-py master`\n\n{master.rstrip()}\n\n"
         f"## `mesos-py agent`\n\n{agent.rstrip()}\n"

@@ -1,0 +1,134 @@
+"""What `mesos-py master` can be told, and what that means to the core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from master.core.cluster import Options
+from mesos_py import config, rpc
+from mesos_py.config import at_least, flag
+from mesos_py.errors import InvalidValue
+
+ENV_PREFIX: Final = "MESOS_PY_MASTER_"
+
+
+@dataclass(frozen=True)
+class MasterFlags:
+    """What `mesos-py master` can be told."""
+
+    ip: str = flag(
+        "127.0.0.1",
+        kind=config.text,
+        check=config.not_empty,
+        help="Address to listen on; agents and schedulers must be able to reach it",
+    )
+    port: int = flag(5050, kind=config.port_number, help="Port to listen on; 0 picks one")
+    hostname: str | None = flag(
+        None, kind=config.text, help="Name that others are shown (default: this machine's)"
+    )
+    work_dir: Path | None = flag(
+        None,
+        kind=config.path,
+        help="Directory of this master, which no second one may use; it keeps its lock there",
+    )
+    port_file: Path | None = flag(
+        None, kind=config.path, help="File that gets the port in it once the master is ready"
+    )
+    metrics_port: int | None = flag(
+        None,
+        kind=config.port_number,
+        help="Port to serve /metrics for Prometheus on; 0 picks one (default: not served)",
+    )
+    allocator: str = flag(
+        "drf", kind=config.text, help="Who decides which framework is offered what"
+    )
+    allocation_window_s: float = flag(
+        0.01,
+        kind=config.duration_s,
+        check=at_least(0),
+        help="Changes within this time after the first are allocated together",
+    )
+    offer_timeout_s: float = flag(
+        30.0,
+        kind=config.duration_s,
+        check=at_least(0),
+        help="Offers that are not answered within this time are rescinded; 0: never",
+    )
+    weights: tuple[str, ...] = flag(
+        (), kind=config.text_list, help="Weights of roles, as role=2.0,other=0.5 (default 1)"
+    )
+    heartbeat_s: float = flag(
+        rpc.LINK_TIMEOUTS.heartbeat_s,
+        kind=config.duration_s,
+        check=at_least(0.05),
+        help="Schedulers hear from the master at least this often",
+    )
+    agent_ping_s: float = flag(
+        rpc.LINK_TIMEOUTS.agent_ping_s,
+        kind=config.duration_s,
+        check=at_least(0.05),
+        name="agent-ping-interval",
+        help="Time between two pings of an agent",
+    )
+    max_agent_ping_timeouts: int = flag(
+        rpc.LINK_TIMEOUTS.max_agent_ping_timeouts,
+        kind=config.integer,
+        check=at_least(1),
+        help="An agent that misses so many pings in a row is unreachable",
+    )
+    agent_reregister_timeout_s: float = flag(
+        75.0,
+        kind=config.duration_s,
+        check=at_least(0),
+        help="An agent whose link broke is unreachable if it is not back by then",
+    )
+    max_completed_frameworks: int = flag(
+        50, kind=config.integer, check=at_least(0), help="How many ended frameworks to remember"
+    )
+    max_completed_tasks_per_framework: int = flag(
+        1000, kind=config.integer, check=at_least(0), help="How many ended tasks of each"
+    )
+    max_unreachable_tasks_per_framework: int = flag(
+        1000, kind=config.integer, check=at_least(0), help="How many tasks on unreachable agents"
+    )
+    max_peer_queue_bytes: int = flag(
+        64 * 1024 * 1024,
+        kind=config.size_bytes,
+        check=at_least(1024),
+        help="A peer that lets more than this queue up is cut off",
+    )
+    log_level: str = flag(
+        "info", kind=config.choice("debug", "info", "warning", "error"), help="What to log"
+    )
+    log_format: str = flag("text", kind=config.choice("text", "json"), help="How to log")
+
+
+def parse_weights(items: tuple[str, ...]) -> dict[str, float]:
+    """`("a=2", "b=0.5")` as numbers.  Raises InvalidValue."""
+    weights: dict[str, float] = {}
+    for item in items:
+        role, equals, text = item.partition("=")
+        try:
+            weights[role.strip()] = float(text)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise InvalidValue("--weights", item, "must be ROLE=NUMBER")
+    return weights
+
+
+def options_of(flags: MasterFlags) -> Options:
+    return Options(
+        offer_timeout_s=flags.offer_timeout_s,
+        heartbeat_s=flags.heartbeat_s,
+        agent_ping_s=flags.agent_ping_s,
+        agent_max_missed_pings=flags.max_agent_ping_timeouts,
+        agent_timeout_s=flags.agent_reregister_timeout_s,
+        max_completed_frameworks=flags.max_completed_frameworks,
+        max_completed_tasks=flags.max_completed_tasks_per_framework,
+        max_unreachable_tasks=flags.max_unreachable_tasks_per_framework,
+        allocation_window_s=flags.allocation_window_s,
+        protocol_version=rpc.PROTOCOL_VERSION,
+    )
