@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from google.protobuf.message import Message
@@ -35,6 +36,8 @@ class Links:
         self._links: dict[int, Link] = {}
         self._numbers = itertools.count(1)
         self.overflows = 0
+        # Writes to the registry that wait to be taken: see registrar.
+        self.writes: deque[tuple[int, Mapping[str, bytes | None]]] = deque()
 
     def __len__(self) -> int:
         return len(self._links)
@@ -79,6 +82,9 @@ class Links:
         if to is not None:
             log.info("link closed", link=link, peer=to.peer, reason=reason)
             to.queue.close(reason)
+
+    def store(self, number: int, changes: Mapping[str, bytes | None]) -> None:
+        self.writes.append((number, changes))
 
     def dropped(self, reason: str, **ids: object) -> None:
         log.warning("dropped", reason=reason, **ids)

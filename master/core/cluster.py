@@ -10,6 +10,7 @@ from master.allocator.base import AgentRow, Allocator, FrameworkRow
 from master.core.ledger import Holder, Ledger
 from master.core.outbox import Outbox
 from master.core.records import Agent, Framework, Offer, Tally, Task
+from master.core.registry import Registry
 from master.core.timers import Timers
 from mesos_py.clock import Now
 from mesos_py.errors import MesosPyError, shortened
@@ -45,6 +46,8 @@ class Options:
     # Allocation may take this share of the time; then cycles move apart.
     allocation_load: float = 0.2
     protocol_version: int = 1
+    # Whether there is a registry that outlives this master.
+    durable: bool = False
 
 
 @dataclass(slots=True)
@@ -71,6 +74,7 @@ class Cluster:
         self.ids = ids
         self.outbox = outbox
         self.allocator = allocator
+        self.registry = Registry(outbox, durable=options.durable)
         self.ledger = Ledger()
         self.timers = Timers()
         self.agents: dict[str, Agent] = {}

@@ -86,6 +86,10 @@ class Master:
     def agent_disconnected(self, link: int, now: Now) -> None:
         agents.disconnected(self.cluster, link, now)
 
+    def stored(self, number: int, now: Now) -> None:
+        """The registry has everything up to this write: what follows from it may happen."""
+        self.cluster.registry.stored(number, now)
+
     # ---- Operators ---------------------------------------------------------
 
     def check_weight(self, role: str, weight: float) -> None:

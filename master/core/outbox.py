@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from mesos_py.v1 import agent_pb2, scheduler_pb2
@@ -16,6 +17,14 @@ class Outbox(Protocol):
 
     def close(self, link: int, reason: str) -> None:
         """End the stream once what was put before has been sent."""
+        ...
+
+    def store(self, number: int, changes: Mapping[str, bytes | None]) -> None:
+        """Write to the registry (None removes a record), after all earlier writes.
+
+        Answered by `Master.stored(number)` when it is certain; never, if the leadership
+        has been lost.  Changes may be none: then it is about the order only.
+        """
         ...
 
     def dropped(self, reason: str, **ids: object) -> None:

@@ -112,6 +112,7 @@ class Call(_message.Message):
         CAPABILITIES_FIELD_NUMBER: _builtins.int
         INSTANCE_FIELD_NUMBER: _builtins.int
         ATTEMPT_FIELD_NUMBER: _builtins.int
+        EPOCH_FIELD_NUMBER: _builtins.int
         version: _builtins.str
         protocol_version: _builtins.int
         instance: _builtins.str
@@ -120,6 +121,8 @@ class Call(_message.Message):
         `attempt` rises with each of its streams.  Absent: nothing is known.
         """
         attempt: _builtins.int
+        epoch: _builtins.int
+        """The newest leadership that has given orders to this agent (0: none yet)."""
         @_builtins.property
         def agent_info(self) -> _types_pb2.AgentInfo: ...
         @_builtins.property
@@ -142,10 +145,11 @@ class Call(_message.Message):
             capabilities: _abc.Iterable[_types_pb2.AgentInfo.Capability] | None = ...,
             instance: _builtins.str = ...,
             attempt: _builtins.int = ...,
+            epoch: _builtins.int = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info", "attempt", b"attempt", "capabilities", b"capabilities", "executors", b"executors", "frameworks", b"frameworks", "instance", b"instance", "protocol_version", b"protocol_version", "tasks", b"tasks", "version", b"version"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info", "attempt", b"attempt", "capabilities", b"capabilities", "epoch", b"epoch", "executors", b"executors", "frameworks", b"frameworks", "instance", b"instance", "protocol_version", b"protocol_version", "tasks", b"tasks", "version", b"version"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -323,6 +327,7 @@ class Event(_message.Message):
         UPDATE_FRAMEWORK: Event._Type.ValueType  # 9
         RECONCILE: Event._Type.ValueType  # 10
         PING: Event._Type.ValueType  # 11
+        DRAIN: Event._Type.ValueType  # 12
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
     UNKNOWN: Event.Type.ValueType  # 0
@@ -337,6 +342,7 @@ class Event(_message.Message):
     UPDATE_FRAMEWORK: Event.Type.ValueType  # 9
     RECONCILE: Event.Type.ValueType  # 10
     PING: Event.Type.ValueType  # 11
+    DRAIN: Event.Type.ValueType  # 12
 
     @_typing.final
     class Registered(_message.Message):
@@ -624,6 +630,28 @@ class Event(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class Drain(_message.Message):
+        """End all tasks; those that arrive from now on are dropped.  Said again after each
+        registration while the agent is draining.  Without `config`: go on as usual.
+        """
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        CONFIG_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def config(self) -> _types_pb2.DrainConfig: ...
+        def __init__(
+            self,
+            *,
+            config: _types_pb2.DrainConfig | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["config", b"config"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["config", b"config"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     TYPE_FIELD_NUMBER: _builtins.int
     REGISTERED_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
@@ -636,6 +664,7 @@ class Event(_message.Message):
     UPDATE_FRAMEWORK_FIELD_NUMBER: _builtins.int
     RECONCILE_FIELD_NUMBER: _builtins.int
     PING_FIELD_NUMBER: _builtins.int
+    DRAIN_FIELD_NUMBER: _builtins.int
     type: Global___Event.Type.ValueType
     @_builtins.property
     def registered(self) -> Global___Event.Registered: ...
@@ -659,6 +688,8 @@ class Event(_message.Message):
     def reconcile(self) -> Global___Event.Reconcile: ...
     @_builtins.property
     def ping(self) -> Global___Event.Ping: ...
+    @_builtins.property
+    def drain(self) -> Global___Event.Drain: ...
     def __init__(
         self,
         *,
@@ -674,10 +705,11 @@ class Event(_message.Message):
         update_framework: Global___Event.UpdateFramework | None = ...,
         reconcile: Global___Event.Reconcile | None = ...,
         ping: Global___Event.Ping | None = ...,
+        drain: Global___Event.Drain | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "run_tasks", b"run_tasks", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "update_framework", b"update_framework"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "run_tasks", b"run_tasks", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "update_framework", b"update_framework"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "run_tasks", b"run_tasks", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "type", b"type", "update_framework", b"update_framework"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "run_tasks", b"run_tasks", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "type", b"type", "update_framework", b"update_framework"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -22,81 +22,101 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from mesos_py.v1 import types_pb2 as mesos__py_dot_v1_dot_types__pb2
 from mesos_py.v1 import scheduler_pb2 as mesos__py_dot_v1_dot_scheduler__pb2
 from mesos_py.v1 import agent_pb2 as mesos__py_dot_v1_dot_agent__pb2
 from mesos_py.v1 import agent_operator_pb2 as mesos__py_dot_v1_dot_agent__operator__pb2
+from mesos_py.v1 import maintenance_pb2 as mesos__py_dot_v1_dot_maintenance__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1amesos_py/v1/operator.proto\x12\x14mesos_py.v1.operator\x1a\x17mesos_py/v1/types.proto\x1a\x1bmesos_py/v1/scheduler.proto\x1a\x17mesos_py/v1/agent.proto\x1a mesos_py/v1/agent_operator.proto\"\xa2\n\n\x04\x43\x61ll\x12-\n\x04type\x18\x01 \x01(\x0e\x32\x1f.mesos_py.v1.operator.Call.Type\x12@\n\x0eupdate_weights\x18\x06 \x01(\x0b\x32(.mesos_py.v1.operator.Call.UpdateWeights\x12\x35\n\x08teardown\x18\x10 \x01(\x0b\x32#.mesos_py.v1.operator.Call.Teardown\x12\x37\n\tkill_task\x18\xe8\x07 \x01(\x0b\x32#.mesos_py.v1.operator.Call.KillTask\x12\x34\n\x07\x65xplain\x18\xe9\x07 \x01(\x0b\x32\".mesos_py.v1.operator.Call.Explain\x12\x37\n\tget_tasks\x18\xea\x07 \x01(\x0b\x32#.mesos_py.v1.operator.Call.GetTasks\x12\x37\n\tget_usage\x18\xeb\x07 \x01(\x0b\x32#.mesos_py.v1.operator.Call.GetUsage\x1a>\n\rUpdateWeights\x12-\n\x0cweight_infos\x18\x01 \x03(\x0b\x32\x17.mesos_py.v1.WeightInfo\x1a:\n\x08Teardown\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x1a\x8e\x01\n\x08KillTask\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12,\n\x0bkill_policy\x18\x03 \x01(\x0b\x32\x17.mesos_py.v1.KillPolicy\x1a_\n\x07\x45xplain\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x1a`\n\x08GetTasks\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x1a\x94\x01\n\x08GetUsage\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12&\n\x08\x61gent_id\x18\x02 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\x12\x1c\n\x0ftimeout_seconds\x18\x03 \x01(\x01H\x00\x88\x01\x01\x42\x12\n\x10_timeout_seconds\"\xa9\x02\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nGET_HEALTH\x10\x01\x12\r\n\tGET_FLAGS\x10\x02\x12\x0f\n\x0bGET_VERSION\x10\x03\x12\x0f\n\x0bGET_METRICS\x10\x04\x12\r\n\tGET_STATE\x10\t\x12\x0e\n\nGET_AGENTS\x10\n\x12\x12\n\x0eGET_FRAMEWORKS\x10\x0b\x12\x11\n\rGET_EXECUTORS\x10\x0c\x12\r\n\tGET_TASKS\x10\r\x12\r\n\tGET_ROLES\x10\x0e\x12\x0f\n\x0bGET_WEIGHTS\x10\x0f\x12\x12\n\x0eUPDATE_WEIGHTS\x10\x10\x12\x0e\n\nGET_MASTER\x10\x11\x12\x0c\n\x08TEARDOWN\x10\x1f\x12\x0e\n\tKILL_TASK\x10\xe8\x07\x12\x0c\n\x07\x45XPLAIN\x10\xe9\x07\x12\x0e\n\tGET_USAGE\x10\xea\x07\"\xc5\"\n\x08Response\x12\x31\n\x04type\x18\x01 \x01(\x0e\x32#.mesos_py.v1.operator.Response.Type\x12<\n\nget_health\x18\x02 \x01(\x0b\x32(.mesos_py.v1.operator.Response.GetHealth\x12:\n\tget_flags\x18\x03 \x01(\x0b\x32\'.mesos_py.v1.operator.Response.GetFlags\x12>\n\x0bget_version\x18\x04 \x01(\x0b\x32).mesos_py.v1.operator.Response.GetVersion\x12>\n\x0bget_metrics\x18\x05 \x01(\x0b\x32).mesos_py.v1.operator.Response.GetMetrics\x12:\n\tget_state\x18\t \x01(\x0b\x32\'.mesos_py.v1.operator.Response.GetState\x12<\n\nget_agents\x18\n \x01(\x0b\x32(.mesos_py.v1.operator.Response.GetAgents\x12\x44\n\x0eget_frameworks\x18\x0b \x01(\x0b\x32,.mesos_py.v1.operator.Response.GetFrameworks\x12\x42\n\rget_executors\x18\x0c \x01(\x0b\x32+.mesos_py.v1.operator.Response.GetExecutors\x12:\n\tget_tasks\x18\r \x01(\x0b\x32\'.mesos_py.v1.operator.Response.GetTasks\x12:\n\tget_roles\x18\x0e \x01(\x0b\x32\'.mesos_py.v1.operator.Response.GetRoles\x12>\n\x0bget_weights\x18\x0f \x01(\x0b\x32).mesos_py.v1.operator.Response.GetWeights\x12<\n\nget_master\x18\x10 \x01(\x0b\x32(.mesos_py.v1.operator.Response.GetMaster\x12\x38\n\x07\x65xplain\x18\xe9\x07 \x01(\x0b\x32&.mesos_py.v1.operator.Response.Explain\x12;\n\tget_usage\x18\xeb\x07 \x01(\x0b\x32\'.mesos_py.v1.operator.Response.GetUsage\x1a\x1c\n\tGetHealth\x12\x0f\n\x07healthy\x18\x01 \x01(\x08\x1a,\n\x08GetFlags\x12 \n\x05\x66lags\x18\x01 \x03(\x0b\x32\x11.mesos_py.v1.Flag\x1a<\n\nGetVersion\x12.\n\x0cversion_info\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.VersionInfo\x1a\x32\n\nGetMetrics\x12$\n\x07metrics\x18\x01 \x03(\x0b\x32\x13.mesos_py.v1.Metric\x1a\x8e\x02\n\x08GetState\x12:\n\tget_tasks\x18\x01 \x01(\x0b\x32\'.mesos_py.v1.operator.Response.GetTasks\x12\x42\n\rget_executors\x18\x02 \x01(\x0b\x32+.mesos_py.v1.operator.Response.GetExecutors\x12\x44\n\x0eget_frameworks\x18\x03 \x01(\x0b\x32,.mesos_py.v1.operator.Response.GetFrameworks\x12<\n\nget_agents\x18\x04 \x01(\x0b\x32(.mesos_py.v1.operator.Response.GetAgents\x1a\xc7\x04\n\tGetAgents\x12>\n\x06\x61gents\x18\x01 \x03(\x0b\x32..mesos_py.v1.operator.Response.GetAgents.Agent\x1a\xf9\x03\n\x05\x41gent\x12*\n\nagent_info\x18\x01 \x01(\x0b\x32\x16.mesos_py.v1.AgentInfo\x12\x0e\n\x06\x61\x63tive\x18\x02 \x01(\x08\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x10\n\x03pid\x18\x04 \x01(\tH\x00\x88\x01\x01\x12.\n\x0fregistered_time\x18\x05 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12\x30\n\x11reregistered_time\x18\x06 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12.\n\x0ftotal_resources\x18\x07 \x03(\x0b\x32\x15.mesos_py.v1.Resource\x12\x32\n\x13\x61llocated_resources\x18\x08 \x03(\x0b\x32\x15.mesos_py.v1.Resource\x12\x30\n\x11offered_resources\x18\t \x03(\x0b\x32\x15.mesos_py.v1.Resource\x12\x37\n\x0c\x63\x61pabilities\x18\n \x03(\x0b\x32!.mesos_py.v1.AgentInfo.Capability\x12\x0e\n\x05state\x18\xe8\x07 \x01(\t\x12\x30\n\x10unreachable_time\x18\xe9\x07 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12\x16\n\rrunning_tasks\x18\xea\x07 \x01(\rB\x06\n\x04_pid\x1a\xbe\x05\n\rGetFrameworks\x12J\n\nframeworks\x18\x01 \x03(\x0b\x32\x36.mesos_py.v1.operator.Response.GetFrameworks.Framework\x12T\n\x14\x63ompleted_frameworks\x18\x02 \x03(\x0b\x32\x36.mesos_py.v1.operator.Response.GetFrameworks.Framework\x1a\x8a\x04\n\tFramework\x12\x32\n\x0e\x66ramework_info\x18\x01 \x01(\x0b\x32\x1a.mesos_py.v1.FrameworkInfo\x12\x0e\n\x06\x61\x63tive\x18\x02 \x01(\x08\x12\x11\n\tconnected\x18\x03 \x01(\x08\x12.\n\x0fregistered_time\x18\x04 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12\x30\n\x11reregistered_time\x18\x05 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12\x30\n\x11unregistered_time\x18\x06 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12\"\n\x06offers\x18\x07 \x03(\x0b\x32\x12.mesos_py.v1.Offer\x12\x32\n\x13\x61llocated_resources\x18\t \x03(\x0b\x32\x15.mesos_py.v1.Resource\x12\x30\n\x11offered_resources\x18\n \x03(\x0b\x32\x15.mesos_py.v1.Resource\x12\x11\n\trecovered\x18\x0b \x01(\x08\x12\x42\n\x11offer_constraints\x18\x0c \x01(\x0b\x32\'.mesos_py.v1.scheduler.OfferConstraints\x12\x19\n\x10suppressed_roles\x18\xe8\x07 \x03(\t\x12\x16\n\rrunning_tasks\x18\xe9\x07 \x01(\r\x1a\xbd\x01\n\x0cGetExecutors\x12G\n\texecutors\x18\x01 \x03(\x0b\x32\x34.mesos_py.v1.operator.Response.GetExecutors.Executor\x1a\x64\n\x08\x45xecutor\x12\x30\n\rexecutor_info\x18\x01 \x01(\x0b\x32\x19.mesos_py.v1.ExecutorInfo\x12&\n\x08\x61gent_id\x18\x02 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\x1a\x86\x01\n\x08GetTasks\x12 \n\x05tasks\x18\x02 \x03(\x0b\x32\x11.mesos_py.v1.Task\x12*\n\x0f\x63ompleted_tasks\x18\x03 \x03(\x0b\x32\x11.mesos_py.v1.Task\x12,\n\x11unreachable_tasks\x18\x05 \x03(\x0b\x32\x11.mesos_py.v1.Task\x1a,\n\x08GetRoles\x12 \n\x05roles\x18\x01 \x03(\x0b\x32\x11.mesos_py.v1.Role\x1a;\n\nGetWeights\x12-\n\x0cweight_infos\x18\x01 \x03(\x0b\x32\x17.mesos_py.v1.WeightInfo\x1a\x8d\x01\n\tGetMaster\x12,\n\x0bmaster_info\x18\x01 \x01(\x0b\x32\x17.mesos_py.v1.MasterInfo\x12\x17\n\nstart_time\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x19\n\x0c\x65lected_time\x18\x03 \x01(\x01H\x01\x88\x01\x01\x42\r\n\x0b_start_timeB\x0f\n\r_elected_time\x1a\xbc\x03\n\x07\x45xplain\x12\x44\n\nframeworks\x18\x01 \x03(\x0b\x32\x30.mesos_py.v1.operator.Response.Explain.Framework\x1a\\\n\x07Refusal\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\x12\x11\n\tlast_time\x18\x04 \x01(\x01\x12\x10\n\x08\x61gent_id\x18\x05 \x01(\t\x1a\x8c\x02\n\tFramework\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x10\n\x08\x66indings\x18\x03 \x03(\t\x12\x1c\n\x0flast_offer_time\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x0boffers_sent\x18\x05 \x01(\x04\x12@\n\x08refusals\x18\x06 \x03(\x0b\x32..mesos_py.v1.operator.Response.Explain.Refusal\x12&\n\x08requests\x18\x07 \x03(\x0b\x32\x14.mesos_py.v1.RequestB\x12\n\x10_last_offer_time\x1a\xb8\x03\n\x08GetUsage\x12=\n\x06\x61gents\x18\x01 \x03(\x0b\x32-.mesos_py.v1.operator.Response.GetUsage.Agent\x12@\n\x07missing\x18\x02 \x03(\x0b\x32/.mesos_py.v1.operator.Response.GetUsage.Missing\x12\x10\n\x08left_out\x18\x03 \x01(\x04\x1a\xc3\x01\n\x05\x41gent\x12&\n\x08\x61gent_id\x18\x01 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\x12\x10\n\x08hostname\x18\x02 \x01(\t\x12P\n\ncontainers\x18\x03 \x03(\x0b\x32<.mesos_py.v1.agent_operator.Response.GetContainers.Container\x12.\n\x0ftotal_resources\x18\x04 \x03(\x0b\x32\x15.mesos_py.v1.Resource\x1aS\n\x07Missing\x12&\n\x08\x61gent_id\x18\x01 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\x12\x10\n\x08hostname\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\x82\x02\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nGET_HEALTH\x10\x01\x12\r\n\tGET_FLAGS\x10\x02\x12\x0f\n\x0bGET_VERSION\x10\x03\x12\x0f\n\x0bGET_METRICS\x10\x04\x12\r\n\tGET_STATE\x10\x08\x12\x0e\n\nGET_AGENTS\x10\t\x12\x12\n\x0eGET_FRAMEWORKS\x10\n\x12\x11\n\rGET_EXECUTORS\x10\x0b\x12\r\n\tGET_TASKS\x10\x0c\x12\r\n\tGET_ROLES\x10\r\x12\x0f\n\x0bGET_WEIGHTS\x10\x0e\x12\x0e\n\nGET_MASTER\x10\x0f\x12\t\n\x04\x44ONE\x10\xe8\x07\x12\x0c\n\x07\x45XPLAIN\x10\xe9\x07\x12\x0e\n\tGET_USAGE\x10\xea\x07\x32\xa5\x01\n\x0fOperatorService\x12\x45\n\x07\x45xecute\x12\x1a.mesos_py.v1.operator.Call\x1a\x1e.mesos_py.v1.operator.Response\x12K\n\x07ReadLog\x12!.mesos_py.v1.agent.ReadLogRequest\x1a\x1b.mesos_py.v1.agent.LogChunk0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1amesos_py/v1/operator.proto\x12\x14mesos_py.v1.operator\x1a\x1egoogle/protobuf/duration.proto\x1a\x17mesos_py/v1/types.proto\x1a\x1bmesos_py/v1/scheduler.proto\x1a\x17mesos_py/v1/agent.proto\x1a mesos_py/v1/agent_operator.proto\x1a\x1dmesos_py/v1/maintenance.proto\"\xfe\x13\n\x04\x43\x61ll\x12-\n\x04type\x18\x01 \x01(\x0e\x32\x1f.mesos_py.v1.operator.Call.Type\x12@\n\x0eupdate_weights\x18\x06 \x01(\x0b\x32(.mesos_py.v1.operator.Call.UpdateWeights\x12Y\n\x1bupdate_maintenance_schedule\x18\x0b \x01(\x0b\x32\x34.mesos_py.v1.operator.Call.UpdateMaintenanceSchedule\x12\x46\n\x11start_maintenance\x18\x0c \x01(\x0b\x32+.mesos_py.v1.operator.Call.StartMaintenance\x12\x44\n\x10stop_maintenance\x18\r \x01(\x0b\x32*.mesos_py.v1.operator.Call.StopMaintenance\x12\x35\n\x08teardown\x18\x10 \x01(\x0b\x32#.mesos_py.v1.operator.Call.Teardown\x12\x41\n\x0fmark_agent_gone\x18\x11 \x01(\x0b\x32(.mesos_py.v1.operator.Call.MarkAgentGone\x12:\n\x0b\x64rain_agent\x18\x15 \x01(\x0b\x32%.mesos_py.v1.operator.Call.DrainAgent\x12\x44\n\x10\x64\x65\x61\x63tivate_agent\x18\x16 \x01(\x0b\x32*.mesos_py.v1.operator.Call.DeactivateAgent\x12\x44\n\x10reactivate_agent\x18\x17 \x01(\x0b\x32*.mesos_py.v1.operator.Call.ReactivateAgent\x12\x37\n\tkill_task\x18\xe8\x07 \x01(\x0b\x32#.mesos_py.v1.operator.Call.KillTask\x12\x34\n\x07\x65xplain\x18\xe9\x07 \x01(\x0b\x32\".mesos_py.v1.operator.Call.Explain\x12\x37\n\tget_tasks\x18\xea\x07 \x01(\x0b\x32#.mesos_py.v1.operator.Call.GetTasks\x12\x37\n\tget_usage\x18\xeb\x07 \x01(\x0b\x32#.mesos_py.v1.operator.Call.GetUsage\x1a>\n\rUpdateWeights\x12-\n\x0cweight_infos\x18\x01 \x03(\x0b\x32\x17.mesos_py.v1.WeightInfo\x1a:\n\x08Teardown\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x1a\x8e\x01\n\x08KillTask\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12,\n\x0bkill_policy\x18\x03 \x01(\x0b\x32\x17.mesos_py.v1.KillPolicy\x1a_\n\x07\x45xplain\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x1a`\n\x08GetTasks\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x1a\x94\x01\n\x08GetUsage\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12&\n\x08\x61gent_id\x18\x02 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\x12\x1c\n\x0ftimeout_seconds\x18\x03 \x01(\x01H\x00\x88\x01\x01\x42\x12\n\x10_timeout_seconds\x1aP\n\x19UpdateMaintenanceSchedule\x12\x33\n\x08schedule\x18\x01 \x01(\x0b\x32!.mesos_py.v1.maintenance.Schedule\x1a<\n\x10StartMaintenance\x12(\n\x08machines\x18\x01 \x03(\x0b\x32\x16.mesos_py.v1.MachineID\x1a;\n\x0fStopMaintenance\x12(\n\x08machines\x18\x01 \x03(\x0b\x32\x16.mesos_py.v1.MachineID\x1a\x8f\x01\n\nDrainAgent\x12&\n\x08\x61gent_id\x18\x01 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\x12\x33\n\x10max_grace_period\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\tmark_gone\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x0c\n\n_mark_gone\x1a\x39\n\x0f\x44\x65\x61\x63tivateAgent\x12&\n\x08\x61gent_id\x18\x01 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\x1a\x39\n\x0fReactivateAgent\x12&\n\x08\x61gent_id\x18\x01 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\x1a\x37\n\rMarkAgentGone\x12&\n\x08\x61gent_id\x18\x01 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\"\x83\x04\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nGET_HEALTH\x10\x01\x12\r\n\tGET_FLAGS\x10\x02\x12\x0f\n\x0bGET_VERSION\x10\x03\x12\x0f\n\x0bGET_METRICS\x10\x04\x12\r\n\tGET_STATE\x10\t\x12\x0e\n\nGET_AGENTS\x10\n\x12\x12\n\x0eGET_FRAMEWORKS\x10\x0b\x12\x11\n\rGET_EXECUTORS\x10\x0c\x12\r\n\tGET_TASKS\x10\r\x12\r\n\tGET_ROLES\x10\x0e\x12\x0f\n\x0bGET_WEIGHTS\x10\x0f\x12\x12\n\x0eUPDATE_WEIGHTS\x10\x10\x12\x0e\n\nGET_MASTER\x10\x11\x12\x1a\n\x16GET_MAINTENANCE_STATUS\x10\x17\x12\x1c\n\x18GET_MAINTENANCE_SCHEDULE\x10\x18\x12\x1f\n\x1bUPDATE_MAINTENANCE_SCHEDULE\x10\x19\x12\x15\n\x11START_MAINTENANCE\x10\x1a\x12\x14\n\x10STOP_MAINTENANCE\x10\x1b\x12\x0c\n\x08TEARDOWN\x10\x1f\x12\x13\n\x0fMARK_AGENT_GONE\x10 \x12\x0f\n\x0b\x44RAIN_AGENT\x10%\x12\x14\n\x10\x44\x45\x41\x43TIVATE_AGENT\x10&\x12\x14\n\x10REACTIVATE_AGENT\x10\'\x12\x0e\n\tKILL_TASK\x10\xe8\x07\x12\x0c\n\x07\x45XPLAIN\x10\xe9\x07\x12\x0e\n\tGET_USAGE\x10\xea\x07\"\xf5&\n\x08Response\x12\x31\n\x04type\x18\x01 \x01(\x0e\x32#.mesos_py.v1.operator.Response.Type\x12<\n\nget_health\x18\x02 \x01(\x0b\x32(.mesos_py.v1.operator.Response.GetHealth\x12:\n\tget_flags\x18\x03 \x01(\x0b\x32\'.mesos_py.v1.operator.Response.GetFlags\x12>\n\x0bget_version\x18\x04 \x01(\x0b\x32).mesos_py.v1.operator.Response.GetVersion\x12>\n\x0bget_metrics\x18\x05 \x01(\x0b\x32).mesos_py.v1.operator.Response.GetMetrics\x12:\n\tget_state\x18\t \x01(\x0b\x32\'.mesos_py.v1.operator.Response.GetState\x12<\n\nget_agents\x18\n \x01(\x0b\x32(.mesos_py.v1.operator.Response.GetAgents\x12\x44\n\x0eget_frameworks\x18\x0b \x01(\x0b\x32,.mesos_py.v1.operator.Response.GetFrameworks\x12\x42\n\rget_executors\x18\x0c \x01(\x0b\x32+.mesos_py.v1.operator.Response.GetExecutors\x12:\n\tget_tasks\x18\r \x01(\x0b\x32\'.mesos_py.v1.operator.Response.GetTasks\x12:\n\tget_roles\x18\x0e \x01(\x0b\x32\'.mesos_py.v1.operator.Response.GetRoles\x12>\n\x0bget_weights\x18\x0f \x01(\x0b\x32).mesos_py.v1.operator.Response.GetWeights\x12<\n\nget_master\x18\x10 \x01(\x0b\x32(.mesos_py.v1.operator.Response.GetMaster\x12S\n\x16get_maintenance_status\x18\x11 \x01(\x0b\x32\x33.mesos_py.v1.operator.Response.GetMaintenanceStatus\x12W\n\x18get_maintenance_schedule\x18\x12 \x01(\x0b\x32\x35.mesos_py.v1.operator.Response.GetMaintenanceSchedule\x12\x38\n\x07\x65xplain\x18\xe9\x07 \x01(\x0b\x32&.mesos_py.v1.operator.Response.Explain\x12;\n\tget_usage\x18\xeb\x07 \x01(\x0b\x32\'.mesos_py.v1.operator.Response.GetUsage\x1a\x1c\n\tGetHealth\x12\x0f\n\x07healthy\x18\x01 \x01(\x08\x1a,\n\x08GetFlags\x12 \n\x05\x66lags\x18\x01 \x03(\x0b\x32\x11.mesos_py.v1.Flag\x1a<\n\nGetVersion\x12.\n\x0cversion_info\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.VersionInfo\x1a\x32\n\nGetMetrics\x12$\n\x07metrics\x18\x01 \x03(\x0b\x32\x13.mesos_py.v1.Metric\x1a\x8e\x02\n\x08GetState\x12:\n\tget_tasks\x18\x01 \x01(\x0b\x32\'.mesos_py.v1.operator.Response.GetTasks\x12\x42\n\rget_executors\x18\x02 \x01(\x0b\x32+.mesos_py.v1.operator.Response.GetExecutors\x12\x44\n\x0eget_frameworks\x18\x03 \x01(\x0b\x32,.mesos_py.v1.operator.Response.GetFrameworks\x12<\n\nget_agents\x18\x04 \x01(\x0b\x32(.mesos_py.v1.operator.Response.GetAgents\x1a\x88\x05\n\tGetAgents\x12>\n\x06\x61gents\x18\x01 \x03(\x0b\x32..mesos_py.v1.operator.Response.GetAgents.Agent\x1a\xba\x04\n\x05\x41gent\x12*\n\nagent_info\x18\x01 \x01(\x0b\x32\x16.mesos_py.v1.AgentInfo\x12\x0e\n\x06\x61\x63tive\x18\x02 \x01(\x08\x12\x0f\n\x07version\x18\x03 \x01(\t\x12\x10\n\x03pid\x18\x04 \x01(\tH\x00\x88\x01\x01\x12.\n\x0fregistered_time\x18\x05 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12\x30\n\x11reregistered_time\x18\x06 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12.\n\x0ftotal_resources\x18\x07 \x03(\x0b\x32\x15.mesos_py.v1.Resource\x12\x32\n\x13\x61llocated_resources\x18\x08 \x03(\x0b\x32\x15.mesos_py.v1.Resource\x12\x30\n\x11offered_resources\x18\t \x03(\x0b\x32\x15.mesos_py.v1.Resource\x12\x37\n\x0c\x63\x61pabilities\x18\n \x03(\x0b\x32!.mesos_py.v1.AgentInfo.Capability\x12\x13\n\x0b\x64\x65\x61\x63tivated\x18\x0c \x01(\x08\x12*\n\ndrain_info\x18\r \x01(\x0b\x32\x16.mesos_py.v1.DrainInfo\x12\x0e\n\x05state\x18\xe8\x07 \x01(\t\x12\x30\n\x10unreachable_time\x18\xe9\x07 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12\x16\n\rrunning_tasks\x18\xea\x07 \x01(\rB\x06\n\x04_pid\x1a\x84\x06\n\rGetFrameworks\x12J\n\nframeworks\x18\x01 \x03(\x0b\x32\x36.mesos_py.v1.operator.Response.GetFrameworks.Framework\x12T\n\x14\x63ompleted_frameworks\x18\x02 \x03(\x0b\x32\x36.mesos_py.v1.operator.Response.GetFrameworks.Framework\x1a\xd0\x04\n\tFramework\x12\x32\n\x0e\x66ramework_info\x18\x01 \x01(\x0b\x32\x1a.mesos_py.v1.FrameworkInfo\x12\x0e\n\x06\x61\x63tive\x18\x02 \x01(\x08\x12\x11\n\tconnected\x18\x03 \x01(\x08\x12.\n\x0fregistered_time\x18\x04 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12\x30\n\x11reregistered_time\x18\x05 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12\x30\n\x11unregistered_time\x18\x06 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12\"\n\x06offers\x18\x07 \x03(\x0b\x32\x12.mesos_py.v1.Offer\x12\x31\n\x0einverse_offers\x18\x08 \x03(\x0b\x32\x19.mesos_py.v1.InverseOffer\x12\x32\n\x13\x61llocated_resources\x18\t \x03(\x0b\x32\x15.mesos_py.v1.Resource\x12\x30\n\x11offered_resources\x18\n \x03(\x0b\x32\x15.mesos_py.v1.Resource\x12\x11\n\trecovered\x18\x0b \x01(\x08\x12\x42\n\x11offer_constraints\x18\x0c \x01(\x0b\x32\'.mesos_py.v1.scheduler.OfferConstraints\x12\x19\n\x10suppressed_roles\x18\xe8\x07 \x03(\t\x12\x16\n\rrunning_tasks\x18\xe9\x07 \x01(\r\x12\x11\n\x08standbys\x18\xea\x07 \x03(\t\x1a\xbd\x01\n\x0cGetExecutors\x12G\n\texecutors\x18\x01 \x03(\x0b\x32\x34.mesos_py.v1.operator.Response.GetExecutors.Executor\x1a\x64\n\x08\x45xecutor\x12\x30\n\rexecutor_info\x18\x01 \x01(\x0b\x32\x19.mesos_py.v1.ExecutorInfo\x12&\n\x08\x61gent_id\x18\x02 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\x1a\x86\x01\n\x08GetTasks\x12 \n\x05tasks\x18\x02 \x03(\x0b\x32\x11.mesos_py.v1.Task\x12*\n\x0f\x63ompleted_tasks\x18\x03 \x03(\x0b\x32\x11.mesos_py.v1.Task\x12,\n\x11unreachable_tasks\x18\x05 \x03(\x0b\x32\x11.mesos_py.v1.Task\x1a,\n\x08GetRoles\x12 \n\x05roles\x18\x01 \x03(\x0b\x32\x11.mesos_py.v1.Role\x1a;\n\nGetWeights\x12-\n\x0cweight_infos\x18\x01 \x03(\x0b\x32\x17.mesos_py.v1.WeightInfo\x1a\xaf\x01\n\tGetMaster\x12,\n\x0bmaster_info\x18\x01 \x01(\x0b\x32\x17.mesos_py.v1.MasterInfo\x12\x17\n\nstart_time\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x19\n\x0c\x65lected_time\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\x0e\n\x05\x65poch\x18\xe8\x07 \x01(\x04\x12\x10\n\x07leading\x18\xe9\x07 \x01(\x08\x42\r\n\x0b_start_timeB\x0f\n\r_elected_time\x1aN\n\x14GetMaintenanceStatus\x12\x36\n\x06status\x18\x01 \x01(\x0b\x32&.mesos_py.v1.maintenance.ClusterStatus\x1aM\n\x16GetMaintenanceSchedule\x12\x33\n\x08schedule\x18\x01 \x01(\x0b\x32!.mesos_py.v1.maintenance.Schedule\x1a\xbc\x03\n\x07\x45xplain\x12\x44\n\nframeworks\x18\x01 \x03(\x0b\x32\x30.mesos_py.v1.operator.Response.Explain.Framework\x1a\\\n\x07Refusal\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05\x63ount\x18\x03 \x01(\x04\x12\x11\n\tlast_time\x18\x04 \x01(\x01\x12\x10\n\x08\x61gent_id\x18\x05 \x01(\t\x1a\x8c\x02\n\tFramework\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x10\n\x08\x66indings\x18\x03 \x03(\t\x12\x1c\n\x0flast_offer_time\x18\x04 \x01(\x01H\x00\x88\x01\x01\x12\x13\n\x0boffers_sent\x18\x05 \x01(\x04\x12@\n\x08refusals\x18\x06 \x03(\x0b\x32..mesos_py.v1.operator.Response.Explain.Refusal\x12&\n\x08requests\x18\x07 \x03(\x0b\x32\x14.mesos_py.v1.RequestB\x12\n\x10_last_offer_time\x1a\xb8\x03\n\x08GetUsage\x12=\n\x06\x61gents\x18\x01 \x03(\x0b\x32-.mesos_py.v1.operator.Response.GetUsage.Agent\x12@\n\x07missing\x18\x02 \x03(\x0b\x32/.mesos_py.v1.operator.Response.GetUsage.Missing\x12\x10\n\x08left_out\x18\x03 \x01(\x04\x1a\xc3\x01\n\x05\x41gent\x12&\n\x08\x61gent_id\x18\x01 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\x12\x10\n\x08hostname\x18\x02 \x01(\t\x12P\n\ncontainers\x18\x03 \x03(\x0b\x32<.mesos_py.v1.agent_operator.Response.GetContainers.Container\x12.\n\x0ftotal_resources\x18\x04 \x03(\x0b\x32\x15.mesos_py.v1.Resource\x1aS\n\x07Missing\x12&\n\x08\x61gent_id\x18\x01 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\x12\x10\n\x08hostname\x18\x02 \x01(\t\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\xbc\x02\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nGET_HEALTH\x10\x01\x12\r\n\tGET_FLAGS\x10\x02\x12\x0f\n\x0bGET_VERSION\x10\x03\x12\x0f\n\x0bGET_METRICS\x10\x04\x12\r\n\tGET_STATE\x10\x08\x12\x0e\n\nGET_AGENTS\x10\t\x12\x12\n\x0eGET_FRAMEWORKS\x10\n\x12\x11\n\rGET_EXECUTORS\x10\x0b\x12\r\n\tGET_TASKS\x10\x0c\x12\r\n\tGET_ROLES\x10\r\x12\x0f\n\x0bGET_WEIGHTS\x10\x0e\x12\x0e\n\nGET_MASTER\x10\x0f\x12\x1a\n\x16GET_MAINTENANCE_STATUS\x10\x10\x12\x1c\n\x18GET_MAINTENANCE_SCHEDULE\x10\x11\x12\t\n\x04\x44ONE\x10\xe8\x07\x12\x0c\n\x07\x45XPLAIN\x10\xe9\x07\x12\x0e\n\tGET_USAGE\x10\xea\x07\x32\xa5\x01\n\x0fOperatorService\x12\x45\n\x07\x45xecute\x12\x1a.mesos_py.v1.operator.Call\x1a\x1e.mesos_py.v1.operator.Response\x12K\n\x07ReadLog\x12!.mesos_py.v1.agent.ReadLogRequest\x1a\x1b.mesos_py.v1.agent.LogChunk0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mesos_py.v1.operator_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CALL']._serialized_start=166
-  _globals['_CALL']._serialized_end=1480
-  _globals['_CALL_UPDATEWEIGHTS']._serialized_start=567
-  _globals['_CALL_UPDATEWEIGHTS']._serialized_end=629
-  _globals['_CALL_TEARDOWN']._serialized_start=631
-  _globals['_CALL_TEARDOWN']._serialized_end=689
-  _globals['_CALL_KILLTASK']._serialized_start=692
-  _globals['_CALL_KILLTASK']._serialized_end=834
-  _globals['_CALL_EXPLAIN']._serialized_start=836
-  _globals['_CALL_EXPLAIN']._serialized_end=931
-  _globals['_CALL_GETTASKS']._serialized_start=933
-  _globals['_CALL_GETTASKS']._serialized_end=1029
-  _globals['_CALL_GETUSAGE']._serialized_start=1032
-  _globals['_CALL_GETUSAGE']._serialized_end=1180
-  _globals['_CALL_TYPE']._serialized_start=1183
-  _globals['_CALL_TYPE']._serialized_end=1480
-  _globals['_RESPONSE']._serialized_start=1483
-  _globals['_RESPONSE']._serialized_end=5904
-  _globals['_RESPONSE_GETHEALTH']._serialized_start=2421
-  _globals['_RESPONSE_GETHEALTH']._serialized_end=2449
-  _globals['_RESPONSE_GETFLAGS']._serialized_start=2451
-  _globals['_RESPONSE_GETFLAGS']._serialized_end=2495
-  _globals['_RESPONSE_GETVERSION']._serialized_start=2497
-  _globals['_RESPONSE_GETVERSION']._serialized_end=2557
-  _globals['_RESPONSE_GETMETRICS']._serialized_start=2559
-  _globals['_RESPONSE_GETMETRICS']._serialized_end=2609
-  _globals['_RESPONSE_GETSTATE']._serialized_start=2612
-  _globals['_RESPONSE_GETSTATE']._serialized_end=2882
-  _globals['_RESPONSE_GETAGENTS']._serialized_start=2885
-  _globals['_RESPONSE_GETAGENTS']._serialized_end=3468
-  _globals['_RESPONSE_GETAGENTS_AGENT']._serialized_start=2963
-  _globals['_RESPONSE_GETAGENTS_AGENT']._serialized_end=3468
-  _globals['_RESPONSE_GETFRAMEWORKS']._serialized_start=3471
-  _globals['_RESPONSE_GETFRAMEWORKS']._serialized_end=4173
-  _globals['_RESPONSE_GETFRAMEWORKS_FRAMEWORK']._serialized_start=3651
-  _globals['_RESPONSE_GETFRAMEWORKS_FRAMEWORK']._serialized_end=4173
-  _globals['_RESPONSE_GETEXECUTORS']._serialized_start=4176
-  _globals['_RESPONSE_GETEXECUTORS']._serialized_end=4365
-  _globals['_RESPONSE_GETEXECUTORS_EXECUTOR']._serialized_start=4265
-  _globals['_RESPONSE_GETEXECUTORS_EXECUTOR']._serialized_end=4365
-  _globals['_RESPONSE_GETTASKS']._serialized_start=4368
-  _globals['_RESPONSE_GETTASKS']._serialized_end=4502
-  _globals['_RESPONSE_GETROLES']._serialized_start=4504
-  _globals['_RESPONSE_GETROLES']._serialized_end=4548
-  _globals['_RESPONSE_GETWEIGHTS']._serialized_start=4550
-  _globals['_RESPONSE_GETWEIGHTS']._serialized_end=4609
-  _globals['_RESPONSE_GETMASTER']._serialized_start=4612
-  _globals['_RESPONSE_GETMASTER']._serialized_end=4753
-  _globals['_RESPONSE_EXPLAIN']._serialized_start=4756
-  _globals['_RESPONSE_EXPLAIN']._serialized_end=5200
-  _globals['_RESPONSE_EXPLAIN_REFUSAL']._serialized_start=4837
-  _globals['_RESPONSE_EXPLAIN_REFUSAL']._serialized_end=4929
-  _globals['_RESPONSE_EXPLAIN_FRAMEWORK']._serialized_start=4932
-  _globals['_RESPONSE_EXPLAIN_FRAMEWORK']._serialized_end=5200
-  _globals['_RESPONSE_GETUSAGE']._serialized_start=5203
-  _globals['_RESPONSE_GETUSAGE']._serialized_end=5643
-  _globals['_RESPONSE_GETUSAGE_AGENT']._serialized_start=5363
-  _globals['_RESPONSE_GETUSAGE_AGENT']._serialized_end=5558
-  _globals['_RESPONSE_GETUSAGE_MISSING']._serialized_start=5560
-  _globals['_RESPONSE_GETUSAGE_MISSING']._serialized_end=5643
-  _globals['_RESPONSE_TYPE']._serialized_start=5646
-  _globals['_RESPONSE_TYPE']._serialized_end=5904
-  _globals['_OPERATORSERVICE']._serialized_start=5907
-  _globals['_OPERATORSERVICE']._serialized_end=6072
+  _globals['_CALL']._serialized_start=229
+  _globals['_CALL']._serialized_end=2787
+  _globals['_CALL_UPDATEWEIGHTS']._serialized_start=1130
+  _globals['_CALL_UPDATEWEIGHTS']._serialized_end=1192
+  _globals['_CALL_TEARDOWN']._serialized_start=1194
+  _globals['_CALL_TEARDOWN']._serialized_end=1252
+  _globals['_CALL_KILLTASK']._serialized_start=1255
+  _globals['_CALL_KILLTASK']._serialized_end=1397
+  _globals['_CALL_EXPLAIN']._serialized_start=1399
+  _globals['_CALL_EXPLAIN']._serialized_end=1494
+  _globals['_CALL_GETTASKS']._serialized_start=1496
+  _globals['_CALL_GETTASKS']._serialized_end=1592
+  _globals['_CALL_GETUSAGE']._serialized_start=1595
+  _globals['_CALL_GETUSAGE']._serialized_end=1743
+  _globals['_CALL_UPDATEMAINTENANCESCHEDULE']._serialized_start=1745
+  _globals['_CALL_UPDATEMAINTENANCESCHEDULE']._serialized_end=1825
+  _globals['_CALL_STARTMAINTENANCE']._serialized_start=1827
+  _globals['_CALL_STARTMAINTENANCE']._serialized_end=1887
+  _globals['_CALL_STOPMAINTENANCE']._serialized_start=1889
+  _globals['_CALL_STOPMAINTENANCE']._serialized_end=1948
+  _globals['_CALL_DRAINAGENT']._serialized_start=1951
+  _globals['_CALL_DRAINAGENT']._serialized_end=2094
+  _globals['_CALL_DEACTIVATEAGENT']._serialized_start=2096
+  _globals['_CALL_DEACTIVATEAGENT']._serialized_end=2153
+  _globals['_CALL_REACTIVATEAGENT']._serialized_start=2155
+  _globals['_CALL_REACTIVATEAGENT']._serialized_end=2212
+  _globals['_CALL_MARKAGENTGONE']._serialized_start=2214
+  _globals['_CALL_MARKAGENTGONE']._serialized_end=2269
+  _globals['_CALL_TYPE']._serialized_start=2272
+  _globals['_CALL_TYPE']._serialized_end=2787
+  _globals['_RESPONSE']._serialized_start=2790
+  _globals['_RESPONSE']._serialized_end=7771
+  _globals['_RESPONSE_GETHEALTH']._serialized_start=3902
+  _globals['_RESPONSE_GETHEALTH']._serialized_end=3930
+  _globals['_RESPONSE_GETFLAGS']._serialized_start=3932
+  _globals['_RESPONSE_GETFLAGS']._serialized_end=3976
+  _globals['_RESPONSE_GETVERSION']._serialized_start=3978
+  _globals['_RESPONSE_GETVERSION']._serialized_end=4038
+  _globals['_RESPONSE_GETMETRICS']._serialized_start=4040
+  _globals['_RESPONSE_GETMETRICS']._serialized_end=4090
+  _globals['_RESPONSE_GETSTATE']._serialized_start=4093
+  _globals['_RESPONSE_GETSTATE']._serialized_end=4363
+  _globals['_RESPONSE_GETAGENTS']._serialized_start=4366
+  _globals['_RESPONSE_GETAGENTS']._serialized_end=5014
+  _globals['_RESPONSE_GETAGENTS_AGENT']._serialized_start=4444
+  _globals['_RESPONSE_GETAGENTS_AGENT']._serialized_end=5014
+  _globals['_RESPONSE_GETFRAMEWORKS']._serialized_start=5017
+  _globals['_RESPONSE_GETFRAMEWORKS']._serialized_end=5789
+  _globals['_RESPONSE_GETFRAMEWORKS_FRAMEWORK']._serialized_start=5197
+  _globals['_RESPONSE_GETFRAMEWORKS_FRAMEWORK']._serialized_end=5789
+  _globals['_RESPONSE_GETEXECUTORS']._serialized_start=5792
+  _globals['_RESPONSE_GETEXECUTORS']._serialized_end=5981
+  _globals['_RESPONSE_GETEXECUTORS_EXECUTOR']._serialized_start=5881
+  _globals['_RESPONSE_GETEXECUTORS_EXECUTOR']._serialized_end=5981
+  _globals['_RESPONSE_GETTASKS']._serialized_start=5984
+  _globals['_RESPONSE_GETTASKS']._serialized_end=6118
+  _globals['_RESPONSE_GETROLES']._serialized_start=6120
+  _globals['_RESPONSE_GETROLES']._serialized_end=6164
+  _globals['_RESPONSE_GETWEIGHTS']._serialized_start=6166
+  _globals['_RESPONSE_GETWEIGHTS']._serialized_end=6225
+  _globals['_RESPONSE_GETMASTER']._serialized_start=6228
+  _globals['_RESPONSE_GETMASTER']._serialized_end=6403
+  _globals['_RESPONSE_GETMAINTENANCESTATUS']._serialized_start=6405
+  _globals['_RESPONSE_GETMAINTENANCESTATUS']._serialized_end=6483
+  _globals['_RESPONSE_GETMAINTENANCESCHEDULE']._serialized_start=6485
+  _globals['_RESPONSE_GETMAINTENANCESCHEDULE']._serialized_end=6562
+  _globals['_RESPONSE_EXPLAIN']._serialized_start=6565
+  _globals['_RESPONSE_EXPLAIN']._serialized_end=7009
+  _globals['_RESPONSE_EXPLAIN_REFUSAL']._serialized_start=6646
+  _globals['_RESPONSE_EXPLAIN_REFUSAL']._serialized_end=6738
+  _globals['_RESPONSE_EXPLAIN_FRAMEWORK']._serialized_start=6741
+  _globals['_RESPONSE_EXPLAIN_FRAMEWORK']._serialized_end=7009
+  _globals['_RESPONSE_GETUSAGE']._serialized_start=7012
+  _globals['_RESPONSE_GETUSAGE']._serialized_end=7452
+  _globals['_RESPONSE_GETUSAGE_AGENT']._serialized_start=7172
+  _globals['_RESPONSE_GETUSAGE_AGENT']._serialized_end=7367
+  _globals['_RESPONSE_GETUSAGE_MISSING']._serialized_start=7369
+  _globals['_RESPONSE_GETUSAGE_MISSING']._serialized_end=7452
+  _globals['_RESPONSE_TYPE']._serialized_start=7455
+  _globals['_RESPONSE_TYPE']._serialized_end=7771
+  _globals['_OPERATORSERVICE']._serialized_start=7774
+  _globals['_OPERATORSERVICE']._serialized_end=7939
 # @@protoc_insertion_point(module_scope)

@@ -7,10 +7,12 @@ Mesos v1 operator API, and the relay to the agents' files.
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from mesos_py.v1 import agent_operator_pb2 as _agent_operator_pb2
+from mesos_py.v1 import maintenance_pb2 as _maintenance_pb2
 from mesos_py.v1 import scheduler_pb2 as _scheduler_pb2
 from mesos_py.v1 import types_pb2 as _types_pb2
 import builtins as _builtins
@@ -48,7 +50,16 @@ class Call(_message.Message):
         GET_WEIGHTS: Call._Type.ValueType  # 15
         UPDATE_WEIGHTS: Call._Type.ValueType  # 16
         GET_MASTER: Call._Type.ValueType  # 17
+        GET_MAINTENANCE_STATUS: Call._Type.ValueType  # 23
+        GET_MAINTENANCE_SCHEDULE: Call._Type.ValueType  # 24
+        UPDATE_MAINTENANCE_SCHEDULE: Call._Type.ValueType  # 25
+        START_MAINTENANCE: Call._Type.ValueType  # 26
+        STOP_MAINTENANCE: Call._Type.ValueType  # 27
         TEARDOWN: Call._Type.ValueType  # 31
+        MARK_AGENT_GONE: Call._Type.ValueType  # 32
+        DRAIN_AGENT: Call._Type.ValueType  # 37
+        DEACTIVATE_AGENT: Call._Type.ValueType  # 38
+        REACTIVATE_AGENT: Call._Type.ValueType  # 39
         KILL_TASK: Call._Type.ValueType  # 1000
         EXPLAIN: Call._Type.ValueType  # 1001
         GET_USAGE: Call._Type.ValueType  # 1002
@@ -68,7 +79,16 @@ class Call(_message.Message):
     GET_WEIGHTS: Call.Type.ValueType  # 15
     UPDATE_WEIGHTS: Call.Type.ValueType  # 16
     GET_MASTER: Call.Type.ValueType  # 17
+    GET_MAINTENANCE_STATUS: Call.Type.ValueType  # 23
+    GET_MAINTENANCE_SCHEDULE: Call.Type.ValueType  # 24
+    UPDATE_MAINTENANCE_SCHEDULE: Call.Type.ValueType  # 25
+    START_MAINTENANCE: Call.Type.ValueType  # 26
+    STOP_MAINTENANCE: Call.Type.ValueType  # 27
     TEARDOWN: Call.Type.ValueType  # 31
+    MARK_AGENT_GONE: Call.Type.ValueType  # 32
+    DRAIN_AGENT: Call.Type.ValueType  # 37
+    DEACTIVATE_AGENT: Call.Type.ValueType  # 38
+    REACTIVATE_AGENT: Call.Type.ValueType  # 39
     KILL_TASK: Call.Type.ValueType  # 1000
     EXPLAIN: Call.Type.ValueType  # 1001
     GET_USAGE: Call.Type.ValueType  # 1002
@@ -217,9 +237,151 @@ class Call(_message.Message):
         _WhichOneofArgType__timeout_seconds: _TypeAlias = _typing.Literal["_timeout_seconds", b"_timeout_seconds"]  # noqa: Y015
         def WhichOneof(self, oneof_group: _WhichOneofArgType__timeout_seconds) -> _WhichOneofReturnType__timeout_seconds | None: ...
 
+    @_typing.final
+    class UpdateMaintenanceSchedule(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        SCHEDULE_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def schedule(self) -> _maintenance_pb2.Schedule: ...
+        def __init__(
+            self,
+            *,
+            schedule: _maintenance_pb2.Schedule | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class StartMaintenance(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        MACHINES_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def machines(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MachineID]: ...
+        def __init__(
+            self,
+            *,
+            machines: _abc.Iterable[_types_pb2.MachineID] | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["machines", b"machines"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class StopMaintenance(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        MACHINES_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def machines(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.MachineID]: ...
+        def __init__(
+            self,
+            *,
+            machines: _abc.Iterable[_types_pb2.MachineID] | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["machines", b"machines"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class DrainAgent(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        AGENT_ID_FIELD_NUMBER: _builtins.int
+        MAX_GRACE_PERIOD_FIELD_NUMBER: _builtins.int
+        MARK_GONE_FIELD_NUMBER: _builtins.int
+        mark_gone: _builtins.bool
+        @_builtins.property
+        def agent_id(self) -> _types_pb2.AgentID: ...
+        @_builtins.property
+        def max_grace_period(self) -> _duration_pb2.Duration: ...
+        def __init__(
+            self,
+            *,
+            agent_id: _types_pb2.AgentID | None = ...,
+            max_grace_period: _duration_pb2.Duration | None = ...,
+            mark_gone: _builtins.bool | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_mark_gone", b"_mark_gone", "agent_id", b"agent_id", "mark_gone", b"mark_gone", "max_grace_period", b"max_grace_period"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_mark_gone", b"_mark_gone", "agent_id", b"agent_id", "mark_gone", b"mark_gone", "max_grace_period", b"max_grace_period"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        _WhichOneofReturnType__mark_gone: _TypeAlias = _typing.Literal["mark_gone"]  # noqa: Y015
+        _WhichOneofArgType__mark_gone: _TypeAlias = _typing.Literal["_mark_gone", b"_mark_gone"]  # noqa: Y015
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__mark_gone) -> _WhichOneofReturnType__mark_gone | None: ...
+
+    @_typing.final
+    class DeactivateAgent(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        AGENT_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def agent_id(self) -> _types_pb2.AgentID: ...
+        def __init__(
+            self,
+            *,
+            agent_id: _types_pb2.AgentID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class ReactivateAgent(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        AGENT_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def agent_id(self) -> _types_pb2.AgentID: ...
+        def __init__(
+            self,
+            *,
+            agent_id: _types_pb2.AgentID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class MarkAgentGone(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        AGENT_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def agent_id(self) -> _types_pb2.AgentID: ...
+        def __init__(
+            self,
+            *,
+            agent_id: _types_pb2.AgentID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     TYPE_FIELD_NUMBER: _builtins.int
     UPDATE_WEIGHTS_FIELD_NUMBER: _builtins.int
+    UPDATE_MAINTENANCE_SCHEDULE_FIELD_NUMBER: _builtins.int
+    START_MAINTENANCE_FIELD_NUMBER: _builtins.int
+    STOP_MAINTENANCE_FIELD_NUMBER: _builtins.int
     TEARDOWN_FIELD_NUMBER: _builtins.int
+    MARK_AGENT_GONE_FIELD_NUMBER: _builtins.int
+    DRAIN_AGENT_FIELD_NUMBER: _builtins.int
+    DEACTIVATE_AGENT_FIELD_NUMBER: _builtins.int
+    REACTIVATE_AGENT_FIELD_NUMBER: _builtins.int
     KILL_TASK_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     GET_TASKS_FIELD_NUMBER: _builtins.int
@@ -228,7 +390,21 @@ class Call(_message.Message):
     @_builtins.property
     def update_weights(self) -> Global___Call.UpdateWeights: ...
     @_builtins.property
+    def update_maintenance_schedule(self) -> Global___Call.UpdateMaintenanceSchedule: ...
+    @_builtins.property
+    def start_maintenance(self) -> Global___Call.StartMaintenance: ...
+    @_builtins.property
+    def stop_maintenance(self) -> Global___Call.StopMaintenance: ...
+    @_builtins.property
     def teardown(self) -> Global___Call.Teardown: ...
+    @_builtins.property
+    def mark_agent_gone(self) -> Global___Call.MarkAgentGone: ...
+    @_builtins.property
+    def drain_agent(self) -> Global___Call.DrainAgent: ...
+    @_builtins.property
+    def deactivate_agent(self) -> Global___Call.DeactivateAgent: ...
+    @_builtins.property
+    def reactivate_agent(self) -> Global___Call.ReactivateAgent: ...
     @_builtins.property
     def kill_task(self) -> Global___Call.KillTask: ...
     @_builtins.property
@@ -242,15 +418,22 @@ class Call(_message.Message):
         *,
         type: Global___Call.Type.ValueType = ...,
         update_weights: Global___Call.UpdateWeights | None = ...,
+        update_maintenance_schedule: Global___Call.UpdateMaintenanceSchedule | None = ...,
+        start_maintenance: Global___Call.StartMaintenance | None = ...,
+        stop_maintenance: Global___Call.StopMaintenance | None = ...,
         teardown: Global___Call.Teardown | None = ...,
+        mark_agent_gone: Global___Call.MarkAgentGone | None = ...,
+        drain_agent: Global___Call.DrainAgent | None = ...,
+        deactivate_agent: Global___Call.DeactivateAgent | None = ...,
+        reactivate_agent: Global___Call.ReactivateAgent | None = ...,
         kill_task: Global___Call.KillTask | None = ...,
         explain: Global___Call.Explain | None = ...,
         get_tasks: Global___Call.GetTasks | None = ...,
         get_usage: Global___Call.GetUsage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "teardown", b"teardown", "update_weights", b"update_weights"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "update_maintenance_schedule", b"update_maintenance_schedule", "update_weights", b"update_weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "teardown", b"teardown", "type", b"type", "update_weights", b"update_weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "update_maintenance_schedule", b"update_maintenance_schedule", "update_weights", b"update_weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -279,6 +462,8 @@ class Response(_message.Message):
         GET_ROLES: Response._Type.ValueType  # 13
         GET_WEIGHTS: Response._Type.ValueType  # 14
         GET_MASTER: Response._Type.ValueType  # 15
+        GET_MAINTENANCE_STATUS: Response._Type.ValueType  # 16
+        GET_MAINTENANCE_SCHEDULE: Response._Type.ValueType  # 17
         DONE: Response._Type.ValueType  # 1000
         EXPLAIN: Response._Type.ValueType  # 1001
         GET_USAGE: Response._Type.ValueType  # 1002
@@ -297,6 +482,8 @@ class Response(_message.Message):
     GET_ROLES: Response.Type.ValueType  # 13
     GET_WEIGHTS: Response.Type.ValueType  # 14
     GET_MASTER: Response.Type.ValueType  # 15
+    GET_MAINTENANCE_STATUS: Response.Type.ValueType  # 16
+    GET_MAINTENANCE_SCHEDULE: Response.Type.ValueType  # 17
     DONE: Response.Type.ValueType  # 1000
     EXPLAIN: Response.Type.ValueType  # 1001
     GET_USAGE: Response.Type.ValueType  # 1002
@@ -420,14 +607,19 @@ class Response(_message.Message):
             ALLOCATED_RESOURCES_FIELD_NUMBER: _builtins.int
             OFFERED_RESOURCES_FIELD_NUMBER: _builtins.int
             CAPABILITIES_FIELD_NUMBER: _builtins.int
+            DEACTIVATED_FIELD_NUMBER: _builtins.int
+            DRAIN_INFO_FIELD_NUMBER: _builtins.int
             STATE_FIELD_NUMBER: _builtins.int
             UNREACHABLE_TIME_FIELD_NUMBER: _builtins.int
             RUNNING_TASKS_FIELD_NUMBER: _builtins.int
             active: _builtins.bool
             version: _builtins.str
             pid: _builtins.str
+            deactivated: _builtins.bool
             state: _builtins.str
-            """"connected", "disconnected", "unreachable" """
+            """"connected", "disconnected", "unreachable", "expected" (known from before this
+            master led, not back yet), "gone"
+            """
             running_tasks: _builtins.int
             @_builtins.property
             def agent_info(self) -> _types_pb2.AgentInfo: ...
@@ -444,6 +636,8 @@ class Response(_message.Message):
             @_builtins.property
             def capabilities(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.AgentInfo.Capability]: ...
             @_builtins.property
+            def drain_info(self) -> _types_pb2.DrainInfo: ...
+            @_builtins.property
             def unreachable_time(self) -> _types_pb2.TimeInfo: ...
             def __init__(
                 self,
@@ -458,13 +652,15 @@ class Response(_message.Message):
                 allocated_resources: _abc.Iterable[_types_pb2.Resource] | None = ...,
                 offered_resources: _abc.Iterable[_types_pb2.Resource] | None = ...,
                 capabilities: _abc.Iterable[_types_pb2.AgentInfo.Capability] | None = ...,
+                deactivated: _builtins.bool = ...,
+                drain_info: _types_pb2.DrainInfo | None = ...,
                 state: _builtins.str = ...,
                 unreachable_time: _types_pb2.TimeInfo | None = ...,
                 running_tasks: _builtins.int = ...,
             ) -> None: ...
-            _HasFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "agent_info", b"agent_info", "pid", b"pid", "registered_time", b"registered_time", "reregistered_time", b"reregistered_time", "unreachable_time", b"unreachable_time"]  # noqa: Y015
+            _HasFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "agent_info", b"agent_info", "drain_info", b"drain_info", "pid", b"pid", "registered_time", b"registered_time", "reregistered_time", b"reregistered_time", "unreachable_time", b"unreachable_time"]  # noqa: Y015
             def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-            _ClearFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "active", b"active", "agent_info", b"agent_info", "allocated_resources", b"allocated_resources", "capabilities", b"capabilities", "offered_resources", b"offered_resources", "pid", b"pid", "registered_time", b"registered_time", "reregistered_time", b"reregistered_time", "running_tasks", b"running_tasks", "state", b"state", "total_resources", b"total_resources", "unreachable_time", b"unreachable_time", "version", b"version"]  # noqa: Y015
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "active", b"active", "agent_info", b"agent_info", "allocated_resources", b"allocated_resources", "capabilities", b"capabilities", "deactivated", b"deactivated", "drain_info", b"drain_info", "offered_resources", b"offered_resources", "pid", b"pid", "registered_time", b"registered_time", "reregistered_time", b"reregistered_time", "running_tasks", b"running_tasks", "state", b"state", "total_resources", b"total_resources", "unreachable_time", b"unreachable_time", "version", b"version"]  # noqa: Y015
             def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
             _WhichOneofReturnType__pid: _TypeAlias = _typing.Literal["pid"]  # noqa: Y015
             _WhichOneofArgType__pid: _TypeAlias = _typing.Literal["_pid", b"_pid"]  # noqa: Y015
@@ -499,12 +695,14 @@ class Response(_message.Message):
             REREGISTERED_TIME_FIELD_NUMBER: _builtins.int
             UNREGISTERED_TIME_FIELD_NUMBER: _builtins.int
             OFFERS_FIELD_NUMBER: _builtins.int
+            INVERSE_OFFERS_FIELD_NUMBER: _builtins.int
             ALLOCATED_RESOURCES_FIELD_NUMBER: _builtins.int
             OFFERED_RESOURCES_FIELD_NUMBER: _builtins.int
             RECOVERED_FIELD_NUMBER: _builtins.int
             OFFER_CONSTRAINTS_FIELD_NUMBER: _builtins.int
             SUPPRESSED_ROLES_FIELD_NUMBER: _builtins.int
             RUNNING_TASKS_FIELD_NUMBER: _builtins.int
+            STANDBYS_FIELD_NUMBER: _builtins.int
             active: _builtins.bool
             connected: _builtins.bool
             recovered: _builtins.bool
@@ -520,6 +718,8 @@ class Response(_message.Message):
             @_builtins.property
             def offers(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Offer]: ...
             @_builtins.property
+            def inverse_offers(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.InverseOffer]: ...
+            @_builtins.property
             def allocated_resources(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]: ...
             @_builtins.property
             def offered_resources(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]: ...
@@ -527,6 +727,10 @@ class Response(_message.Message):
             def offer_constraints(self) -> _scheduler_pb2.OfferConstraints: ...
             @_builtins.property
             def suppressed_roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+            @_builtins.property
+            def standbys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+                """Instances that wait to take over, in order: who they say they are."""
+
             def __init__(
                 self,
                 *,
@@ -537,16 +741,18 @@ class Response(_message.Message):
                 reregistered_time: _types_pb2.TimeInfo | None = ...,
                 unregistered_time: _types_pb2.TimeInfo | None = ...,
                 offers: _abc.Iterable[_types_pb2.Offer] | None = ...,
+                inverse_offers: _abc.Iterable[_types_pb2.InverseOffer] | None = ...,
                 allocated_resources: _abc.Iterable[_types_pb2.Resource] | None = ...,
                 offered_resources: _abc.Iterable[_types_pb2.Resource] | None = ...,
                 recovered: _builtins.bool = ...,
                 offer_constraints: _scheduler_pb2.OfferConstraints | None = ...,
                 suppressed_roles: _abc.Iterable[_builtins.str] | None = ...,
                 running_tasks: _builtins.int = ...,
+                standbys: _abc.Iterable[_builtins.str] | None = ...,
             ) -> None: ...
             _HasFieldArgType: _TypeAlias = _typing.Literal["framework_info", b"framework_info", "offer_constraints", b"offer_constraints", "registered_time", b"registered_time", "reregistered_time", b"reregistered_time", "unregistered_time", b"unregistered_time"]  # noqa: Y015
             def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-            _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "allocated_resources", b"allocated_resources", "connected", b"connected", "framework_info", b"framework_info", "offer_constraints", b"offer_constraints", "offered_resources", b"offered_resources", "offers", b"offers", "recovered", b"recovered", "registered_time", b"registered_time", "reregistered_time", b"reregistered_time", "running_tasks", b"running_tasks", "suppressed_roles", b"suppressed_roles", "unregistered_time", b"unregistered_time"]  # noqa: Y015
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "allocated_resources", b"allocated_resources", "connected", b"connected", "framework_info", b"framework_info", "inverse_offers", b"inverse_offers", "offer_constraints", b"offer_constraints", "offered_resources", b"offered_resources", "offers", b"offers", "recovered", b"recovered", "registered_time", b"registered_time", "reregistered_time", b"reregistered_time", "running_tasks", b"running_tasks", "standbys", b"standbys", "suppressed_roles", b"suppressed_roles", "unregistered_time", b"unregistered_time"]  # noqa: Y015
             def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
             def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -677,8 +883,14 @@ class Response(_message.Message):
         MASTER_INFO_FIELD_NUMBER: _builtins.int
         START_TIME_FIELD_NUMBER: _builtins.int
         ELECTED_TIME_FIELD_NUMBER: _builtins.int
+        EPOCH_FIELD_NUMBER: _builtins.int
+        LEADING_FIELD_NUMBER: _builtins.int
         start_time: _builtins.float
         elected_time: _builtins.float
+        epoch: _builtins.int
+        """The leadership's number; none of an earlier one may change anything any more."""
+        leading: _builtins.bool
+        """Whether the master that answers leads; `master_info` is the leader's, if known."""
         @_builtins.property
         def master_info(self) -> _types_pb2.MasterInfo: ...
         def __init__(
@@ -687,10 +899,12 @@ class Response(_message.Message):
             master_info: _types_pb2.MasterInfo | None = ...,
             start_time: _builtins.float | None = ...,
             elected_time: _builtins.float | None = ...,
+            epoch: _builtins.int = ...,
+            leading: _builtins.bool = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["_elected_time", b"_elected_time", "_start_time", b"_start_time", "elected_time", b"elected_time", "master_info", b"master_info", "start_time", b"start_time"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["_elected_time", b"_elected_time", "_start_time", b"_start_time", "elected_time", b"elected_time", "master_info", b"master_info", "start_time", b"start_time"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_elected_time", b"_elected_time", "_start_time", b"_start_time", "elected_time", b"elected_time", "epoch", b"epoch", "leading", b"leading", "master_info", b"master_info", "start_time", b"start_time"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         _WhichOneofReturnType__elected_time: _TypeAlias = _typing.Literal["elected_time"]  # noqa: Y015
         _WhichOneofArgType__elected_time: _TypeAlias = _typing.Literal["_elected_time", b"_elected_time"]  # noqa: Y015
@@ -700,6 +914,42 @@ class Response(_message.Message):
         def WhichOneof(self, oneof_group: _WhichOneofArgType__elected_time) -> _WhichOneofReturnType__elected_time | None: ...
         @_typing.overload
         def WhichOneof(self, oneof_group: _WhichOneofArgType__start_time) -> _WhichOneofReturnType__start_time | None: ...
+
+    @_typing.final
+    class GetMaintenanceStatus(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        STATUS_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def status(self) -> _maintenance_pb2.ClusterStatus: ...
+        def __init__(
+            self,
+            *,
+            status: _maintenance_pb2.ClusterStatus | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class GetMaintenanceSchedule(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        SCHEDULE_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def schedule(self) -> _maintenance_pb2.Schedule: ...
+        def __init__(
+            self,
+            *,
+            schedule: _maintenance_pb2.Schedule | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["schedule", b"schedule"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
     class Explain(_message.Message):
@@ -888,6 +1138,8 @@ class Response(_message.Message):
     GET_ROLES_FIELD_NUMBER: _builtins.int
     GET_WEIGHTS_FIELD_NUMBER: _builtins.int
     GET_MASTER_FIELD_NUMBER: _builtins.int
+    GET_MAINTENANCE_STATUS_FIELD_NUMBER: _builtins.int
+    GET_MAINTENANCE_SCHEDULE_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     GET_USAGE_FIELD_NUMBER: _builtins.int
     type: Global___Response.Type.ValueType
@@ -916,6 +1168,10 @@ class Response(_message.Message):
     @_builtins.property
     def get_master(self) -> Global___Response.GetMaster: ...
     @_builtins.property
+    def get_maintenance_status(self) -> Global___Response.GetMaintenanceStatus: ...
+    @_builtins.property
+    def get_maintenance_schedule(self) -> Global___Response.GetMaintenanceSchedule: ...
+    @_builtins.property
     def explain(self) -> Global___Response.Explain: ...
     @_builtins.property
     def get_usage(self) -> Global___Response.GetUsage: ...
@@ -935,12 +1191,14 @@ class Response(_message.Message):
         get_roles: Global___Response.GetRoles | None = ...,
         get_weights: Global___Response.GetWeights | None = ...,
         get_master: Global___Response.GetMaster | None = ...,
+        get_maintenance_status: Global___Response.GetMaintenanceStatus | None = ...,
+        get_maintenance_schedule: Global___Response.GetMaintenanceSchedule | None = ...,
         explain: Global___Response.Explain | None = ...,
         get_usage: Global___Response.GetUsage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_agents", b"get_agents", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_master", b"get_master", "get_metrics", b"get_metrics", "get_roles", b"get_roles", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "get_version", b"get_version", "get_weights", b"get_weights"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_agents", b"get_agents", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_maintenance_schedule", b"get_maintenance_schedule", "get_maintenance_status", b"get_maintenance_status", "get_master", b"get_master", "get_metrics", b"get_metrics", "get_roles", b"get_roles", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "get_version", b"get_version", "get_weights", b"get_weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_agents", b"get_agents", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_master", b"get_master", "get_metrics", b"get_metrics", "get_roles", b"get_roles", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "get_version", b"get_version", "get_weights", b"get_weights", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_agents", b"get_agents", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_maintenance_schedule", b"get_maintenance_schedule", "get_maintenance_status", b"get_maintenance_status", "get_master", b"get_master", "get_metrics", b"get_metrics", "get_roles", b"get_roles", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "get_version", b"get_version", "get_weights", b"get_weights", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

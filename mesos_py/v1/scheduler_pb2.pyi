@@ -394,6 +394,7 @@ class Call(_message.Message):
         CLIENT_FIELD_NUMBER: _builtins.int
         INSTANCE_FIELD_NUMBER: _builtins.int
         ATTEMPT_FIELD_NUMBER: _builtins.int
+        STANDBY_FIELD_NUMBER: _builtins.int
         protocol_version: _builtins.int
         """The newest protocol that the client speaks (absent: 1)."""
         client: _builtins.str
@@ -405,6 +406,11 @@ class Call(_message.Message):
         its streams.  Absent: nothing is known.
         """
         attempt: _builtins.int
+        standby: _builtins.bool
+        """If another instance of the framework is subscribed, wait behind it, and behind
+        those that wait already, instead of taking its place.  The answer is STANDBY;
+        SUBSCRIBED follows when its turn has come.  Needs the framework's id.
+        """
         @_builtins.property
         def framework_info(self) -> _types_pb2.FrameworkInfo: ...
         @_builtins.property
@@ -421,10 +427,11 @@ class Call(_message.Message):
             client: _builtins.str | None = ...,
             instance: _builtins.str | None = ...,
             attempt: _builtins.int | None = ...,
+            standby: _builtins.bool | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["_attempt", b"_attempt", "_client", b"_client", "_instance", b"_instance", "_protocol_version", b"_protocol_version", "attempt", b"attempt", "client", b"client", "framework_info", b"framework_info", "instance", b"instance", "offer_constraints", b"offer_constraints", "protocol_version", b"protocol_version"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_attempt", b"_attempt", "_client", b"_client", "_instance", b"_instance", "_protocol_version", b"_protocol_version", "_standby", b"_standby", "attempt", b"attempt", "client", b"client", "framework_info", b"framework_info", "instance", b"instance", "offer_constraints", b"offer_constraints", "protocol_version", b"protocol_version", "standby", b"standby"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["_attempt", b"_attempt", "_client", b"_client", "_instance", b"_instance", "_protocol_version", b"_protocol_version", "attempt", b"attempt", "client", b"client", "framework_info", b"framework_info", "instance", b"instance", "offer_constraints", b"offer_constraints", "protocol_version", b"protocol_version", "suppressed_roles", b"suppressed_roles"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_attempt", b"_attempt", "_client", b"_client", "_instance", b"_instance", "_protocol_version", b"_protocol_version", "_standby", b"_standby", "attempt", b"attempt", "client", b"client", "framework_info", b"framework_info", "instance", b"instance", "offer_constraints", b"offer_constraints", "protocol_version", b"protocol_version", "standby", b"standby", "suppressed_roles", b"suppressed_roles"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         _WhichOneofReturnType__attempt: _TypeAlias = _typing.Literal["attempt"]  # noqa: Y015
         _WhichOneofArgType__attempt: _TypeAlias = _typing.Literal["_attempt", b"_attempt"]  # noqa: Y015
@@ -434,6 +441,8 @@ class Call(_message.Message):
         _WhichOneofArgType__instance: _TypeAlias = _typing.Literal["_instance", b"_instance"]  # noqa: Y015
         _WhichOneofReturnType__protocol_version: _TypeAlias = _typing.Literal["protocol_version"]  # noqa: Y015
         _WhichOneofArgType__protocol_version: _TypeAlias = _typing.Literal["_protocol_version", b"_protocol_version"]  # noqa: Y015
+        _WhichOneofReturnType__standby: _TypeAlias = _typing.Literal["standby"]  # noqa: Y015
+        _WhichOneofArgType__standby: _TypeAlias = _typing.Literal["_standby", b"_standby"]  # noqa: Y015
         @_typing.overload
         def WhichOneof(self, oneof_group: _WhichOneofArgType__attempt) -> _WhichOneofReturnType__attempt | None: ...
         @_typing.overload
@@ -442,6 +451,8 @@ class Call(_message.Message):
         def WhichOneof(self, oneof_group: _WhichOneofArgType__instance) -> _WhichOneofReturnType__instance | None: ...
         @_typing.overload
         def WhichOneof(self, oneof_group: _WhichOneofArgType__protocol_version) -> _WhichOneofReturnType__protocol_version | None: ...
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__standby) -> _WhichOneofReturnType__standby | None: ...
 
     @_typing.final
     class Accept(_message.Message):
@@ -855,6 +866,10 @@ class Event(_message.Message):
         RESCIND_INVERSE_OFFER: Event._Type.ValueType  # 10
         REFUSED: Event._Type.ValueType  # 1000
         """A call was refused (Mesos drops such calls silently)."""
+        STANDBY: Event._Type.ValueType  # 1001
+        """The answer to SUBSCRIBE with `standby` while another instance is active, and
+        again whenever the place in the queue has changed.  Heartbeats follow.
+        """
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
     UNKNOWN: Event.Type.ValueType  # 0
@@ -870,6 +885,42 @@ class Event(_message.Message):
     RESCIND_INVERSE_OFFER: Event.Type.ValueType  # 10
     REFUSED: Event.Type.ValueType  # 1000
     """A call was refused (Mesos drops such calls silently)."""
+    STANDBY: Event.Type.ValueType  # 1001
+    """The answer to SUBSCRIBE with `standby` while another instance is active, and
+    again whenever the place in the queue has changed.  Heartbeats follow.
+    """
+
+    @_typing.final
+    class Standby(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
+        AHEAD_FIELD_NUMBER: _builtins.int
+        HEARTBEAT_INTERVAL_SECONDS_FIELD_NUMBER: _builtins.int
+        MASTER_INFO_FIELD_NUMBER: _builtins.int
+        PROTOCOL_VERSION_FIELD_NUMBER: _builtins.int
+        ahead: _builtins.int
+        """How many instances are promoted before this one."""
+        heartbeat_interval_seconds: _builtins.float
+        protocol_version: _builtins.int
+        @_builtins.property
+        def framework_id(self) -> _types_pb2.FrameworkID: ...
+        @_builtins.property
+        def master_info(self) -> _types_pb2.MasterInfo: ...
+        def __init__(
+            self,
+            *,
+            framework_id: _types_pb2.FrameworkID | None = ...,
+            ahead: _builtins.int = ...,
+            heartbeat_interval_seconds: _builtins.float = ...,
+            master_info: _types_pb2.MasterInfo | None = ...,
+            protocol_version: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id", "master_info", b"master_info"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["ahead", b"ahead", "framework_id", b"framework_id", "heartbeat_interval_seconds", b"heartbeat_interval_seconds", "master_info", b"master_info", "protocol_version", b"protocol_version"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
     class Subscribed(_message.Message):
@@ -1115,6 +1166,7 @@ class Event(_message.Message):
     INVERSE_OFFERS_FIELD_NUMBER: _builtins.int
     RESCIND_INVERSE_OFFER_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
+    STANDBY_FIELD_NUMBER: _builtins.int
     type: Global___Event.Type.ValueType
     @_builtins.property
     def subscribed(self) -> Global___Event.Subscribed: ...
@@ -1136,6 +1188,8 @@ class Event(_message.Message):
     def rescind_inverse_offer(self) -> Global___Event.RescindInverseOffer: ...
     @_builtins.property
     def refused(self) -> Global___Event.Refused: ...
+    @_builtins.property
+    def standby(self) -> Global___Event.Standby: ...
     def __init__(
         self,
         *,
@@ -1150,10 +1204,11 @@ class Event(_message.Message):
         inverse_offers: Global___Event.InverseOffers | None = ...,
         rescind_inverse_offer: Global___Event.RescindInverseOffer | None = ...,
         refused: Global___Event.Refused | None = ...,
+        standby: Global___Event.Standby | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "failure", b"failure", "inverse_offers", b"inverse_offers", "message", b"message", "offers", b"offers", "refused", b"refused", "rescind", b"rescind", "rescind_inverse_offer", b"rescind_inverse_offer", "subscribed", b"subscribed", "update", b"update"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "failure", b"failure", "inverse_offers", b"inverse_offers", "message", b"message", "offers", b"offers", "refused", b"refused", "rescind", b"rescind", "rescind_inverse_offer", b"rescind_inverse_offer", "standby", b"standby", "subscribed", b"subscribed", "update", b"update"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "failure", b"failure", "inverse_offers", b"inverse_offers", "message", b"message", "offers", b"offers", "refused", b"refused", "rescind", b"rescind", "rescind_inverse_offer", b"rescind_inverse_offer", "subscribed", b"subscribed", "type", b"type", "update", b"update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "failure", b"failure", "inverse_offers", b"inverse_offers", "message", b"message", "offers", b"offers", "refused", b"refused", "rescind", b"rescind", "rescind_inverse_offer", b"rescind_inverse_offer", "standby", b"standby", "subscribed", b"subscribed", "type", b"type", "update", b"update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

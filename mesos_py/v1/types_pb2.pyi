@@ -65,6 +65,24 @@ TASK_GONE_BY_OPERATOR: TaskState.ValueType  # 12
 TASK_UNKNOWN: TaskState.ValueType  # 13
 Global___TaskState: _TypeAlias = TaskState  # noqa: Y015
 
+class _DrainState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DrainStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_DrainState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DRAIN_STATE_UNKNOWN: _DrainState.ValueType  # 0
+    DRAINING: _DrainState.ValueType  # 1
+    DRAINED: _DrainState.ValueType  # 2
+
+class DrainState(_DrainState, metaclass=_DrainStateEnumTypeWrapper):
+    """---- Machines and agents that are to go ------------------------------------"""
+
+DRAIN_STATE_UNKNOWN: DrainState.ValueType  # 0
+DRAINING: DrainState.ValueType  # 1
+DRAINED: DrainState.ValueType  # 2
+Global___DrainState: _TypeAlias = DrainState  # noqa: Y015
+
 @_typing.final
 class FrameworkID(_message.Message):
     """---- Ids, time, addresses ------------------------------------------------"""
@@ -3566,6 +3584,101 @@ class InverseOffer(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InverseOffer: _TypeAlias = InverseOffer  # noqa: Y015
+
+@_typing.final
+class DrainConfig(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MAX_GRACE_PERIOD_FIELD_NUMBER: _builtins.int
+    MARK_GONE_FIELD_NUMBER: _builtins.int
+    mark_gone: _builtins.bool
+    """The agent can never come back once it is drained."""
+    @_builtins.property
+    def max_grace_period(self) -> Global___DurationInfo:
+        """At most this long between asking a task to end and killing it (absent: as the
+        task and its agent have it).
+        """
+
+    def __init__(
+        self,
+        *,
+        max_grace_period: Global___DurationInfo | None = ...,
+        mark_gone: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["max_grace_period", b"max_grace_period"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mark_gone", b"mark_gone", "max_grace_period", b"max_grace_period"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DrainConfig: _TypeAlias = DrainConfig  # noqa: Y015
+
+@_typing.final
+class DrainInfo(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    CONFIG_FIELD_NUMBER: _builtins.int
+    state: Global___DrainState.ValueType
+    @_builtins.property
+    def config(self) -> Global___DrainConfig: ...
+    def __init__(
+        self,
+        *,
+        state: Global___DrainState.ValueType = ...,
+        config: Global___DrainConfig | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["config", b"config"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["config", b"config", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DrainInfo: _TypeAlias = DrainInfo  # noqa: Y015
+
+@_typing.final
+class MachineInfo(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Mode:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _ModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[MachineInfo._Mode.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        MODE_UNKNOWN: MachineInfo._Mode.ValueType  # 0
+        UP: MachineInfo._Mode.ValueType  # 1
+        DRAINING: MachineInfo._Mode.ValueType  # 2
+        DOWN: MachineInfo._Mode.ValueType  # 3
+
+    class Mode(_Mode, metaclass=_ModeEnumTypeWrapper): ...
+    MODE_UNKNOWN: MachineInfo.Mode.ValueType  # 0
+    UP: MachineInfo.Mode.ValueType  # 1
+    DRAINING: MachineInfo.Mode.ValueType  # 2
+    DOWN: MachineInfo.Mode.ValueType  # 3
+
+    ID_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    UNAVAILABILITY_FIELD_NUMBER: _builtins.int
+    mode: Global___MachineInfo.Mode.ValueType
+    @_builtins.property
+    def id(self) -> Global___MachineID: ...
+    @_builtins.property
+    def unavailability(self) -> Global___Unavailability: ...
+    def __init__(
+        self,
+        *,
+        id: Global___MachineID | None = ...,
+        mode: Global___MachineInfo.Mode.ValueType = ...,
+        unavailability: Global___Unavailability | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "unavailability", b"unavailability"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "mode", b"mode", "unavailability", b"unavailability"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MachineInfo: _TypeAlias = MachineInfo  # noqa: Y015
 
 @_typing.final
 class WeightInfo(_message.Message):

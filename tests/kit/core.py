@@ -11,6 +11,7 @@ agent.report("t1", TASK_RUNNING)
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,6 +39,8 @@ class RecordingOutbox:
     to: dict[int, list[Any]] = field(default_factory=dict)
     closed: dict[int, str] = field(default_factory=dict)
     drops: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+    # Writes to the registry that have not been confirmed (`World.stored`).
+    writes: list[tuple[int, Mapping[str, bytes | None]]] = field(default_factory=list)
 
     def to_framework(self, link: int, event: sched.Event) -> None:
         self.to.setdefault(link, []).append(event)
@@ -47,6 +50,9 @@ class RecordingOutbox:
 
     def close(self, link: int, reason: str) -> None:
         self.closed[link] = reason
+
+    def store(self, number: int, changes: Mapping[str, bytes | None]) -> None:
+        self.writes.append((number, changes))
 
     def dropped(self, reason: str, **ids: object) -> None:
         self.drops.append((reason, ids))
@@ -76,6 +82,19 @@ class World:
             allocator or DrfAllocator(AllocatorOptions()),
         )
         self.cluster = self.core.cluster
+        # What a successor would find (with Options(durable=True)).
+        self.records: dict[str, bytes] = {}
+
+    def stored(self) -> None:
+        """The storage has taken all that the core has written so far."""
+        while self.outbox.writes:
+            number, changes = self.outbox.writes.pop(0)
+            for key, value in changes.items():
+                if value is None:
+                    del self.records[key]
+                else:
+                    self.records[key] = value
+            self.core.stored(number, self.clock.now())
 
     def uuid(self) -> bytes:
         return next(self._uuids).to_bytes(16, "big")

@@ -1,0 +1,104 @@
+"""What must outlive this master, as the core sees it.
+
+Whatever is only policy (who was admitted, who is gone, weights, maintenance) is held by
+nobody else, so it is stored before anything that follows from it is told to anybody:
+`write` notes the change and what is to follow, and `stored` lets it follow.  A record is
+a key and the bytes of a message of `registry.proto`; `None` removes it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from google.protobuf.message import Message
+
+from master.core.outbox import Outbox
+from mesos_py.clock import Now
+
+AGENT: Final = "agent/"
+WEIGHT: Final = "weight/"
+MAINTENANCE: Final = "maintenance"
+
+M = TypeVar("M", bound=Message)
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    number: int
+    then: Callable[[Now], None]
+
+
+class Registry:
+    """The newest records, stored or on their way, and what waits for the latter.
+
+    With `durable` false nothing is stored, and everything follows at once: a master
+    without a place for it.
+    """
+
+    def __init__(self, outbox: Outbox, *, durable: bool) -> None:
+        self._outbox = outbox
+        self._durable = durable
+        self._records: dict[str, bytes] = {}
+        self._waiting: deque[_Waiting] = deque()
+        self._number = 0
+
+    def load(self, records: Mapping[str, bytes]) -> None:
+        """What the storage holds, at the beginning of a leadership."""
+        self._records = dict(records)
+
+    def read(self, key: str, message: M) -> M | None:
+        """Fill `message` from the record and return it; None if there is no such record.
+
+        Raises DecodeError for a record that is none of ours.
+        """
+        value = self._records.get(key)
+        if value is None:
+            return None
+        message.ParseFromString(value)
+        return message
+
+    def keys(self, prefix: str) -> Iterator[str]:
+        """The keys that begin with `prefix`, as they are now."""
+        return iter([key for key in self._records if key.startswith(prefix)])
+
+    @property
+    def waits(self) -> bool:
+        """Whether something that was written is not known to be stored yet."""
+        return bool(self._waiting)
+
+    def write(
+        self, changes: Mapping[str, Message | None], then: Callable[[Now], None], now: Now
+    ) -> None:
+        """Store `changes`, all or none of them, and call `then` once that is certain.
+
+        `then` is called after those of all earlier writes; at once if nothing changes
+        and nothing waits.  It must look anew at what it is about: time has passed.  It
+        is never called when the leadership ends before.
+        """
+        different: dict[str, bytes | None] = {}
+        for key, message in changes.items():
+            value = None if message is None else message.SerializeToString(deterministic=True)
+            if value != self._records.get(key):
+                different[key] = value
+        for key, value in different.items():
+            if value is None:
+                del self._records[key]
+            else:
+                self._records[key] = value
+        if not self._durable or not (different or self._waiting):
+            then(now)
+            return
+        self._number += 1
+        self._waiting.append(_Waiting(self._number, then))
+        self._outbox.store(self._number, different)
+
+    def stored(self, number: int, now: Now) -> None:
+        """The storage has everything up to the write with this number."""
+        while self._waiting and self._waiting[0].number <= number:
+            self._waiting.popleft().then(now)
+
+
+__all__ = ["AGENT", "MAINTENANCE", "WEIGHT", "Registry"]
