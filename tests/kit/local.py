@@ -28,7 +28,7 @@ _libc: Final = ctypes.CDLL(None)
 _PR_SET_PDEATHSIG: Final = 1
 
 
-def _end_with_the_tests() -> None:
+def end_with_the_tests() -> None:
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
@@ -49,7 +49,7 @@ class Local:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # A run of tests that is killed must leave no cluster behind.
-            preexec_fn=_end_with_the_tests,  # noqa: PLW1509 (it only makes a system call)
+            preexec_fn=end_with_the_tests,  # noqa: PLW1509 (it only makes a system call)
         )
         self.master = self._ready()
 
