@@ -10,7 +10,8 @@
     │   ├── AlreadyExists        an id is taken
     │   └── InsufficientResources  more is asked for than there is
     ├── Refused                  understood and not done, for the reason given
-    │   └── UnsupportedProtocol  the peer speaks a version that we do not
+    │   ├── UnsupportedProtocol  the peer speaks a version that we do not
+    │   └── Superseded           another leadership has begun since
     ├── NotLeader                this master does not lead; names who does
     ├── Unavailable              a peer could not be reached or went away
     │   └── MasterUnreachable    no master answered at any address given
@@ -122,6 +123,24 @@ class Refused(MesosPyError):
 
 class UnsupportedProtocol(Refused):
     code = "unsupported-protocol"
+
+
+class Superseded(Refused):
+    """What leads with `epoch` may not write any more; `newer` is the epoch that may."""
+
+    code = "superseded"
+
+    def __init__(self, epoch: int, newer: int) -> None:
+        super().__init__(
+            f"the leadership of epoch {epoch} is over: epoch {newer} has begun",
+            epoch=epoch,
+            newer=newer,
+        )
+        self.epoch = epoch
+        self.newer = newer
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (self.epoch, self.newer))
 
 
 class NotLeader(MesosPyError):

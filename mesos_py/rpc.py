@@ -185,6 +185,7 @@ STATUS_OF: Final[dict[type[errors.MesosPyError], grpc.StatusCode]] = {
     errors.InsufficientResources: grpc.StatusCode.RESOURCE_EXHAUSTED,
     errors.Refused: grpc.StatusCode.FAILED_PRECONDITION,
     errors.UnsupportedProtocol: grpc.StatusCode.UNIMPLEMENTED,
+    errors.Superseded: grpc.StatusCode.FAILED_PRECONDITION,
     errors.NotLeader: grpc.StatusCode.FAILED_PRECONDITION,
     errors.Unavailable: grpc.StatusCode.UNAVAILABLE,
     errors.TooLarge: grpc.StatusCode.RESOURCE_EXHAUSTED,

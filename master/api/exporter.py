@@ -8,6 +8,7 @@ from typing import Final
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from master.core.cluster import Cluster
+from master.registry.registrar import Figures
 from mesos_py.states import is_terminal
 
 PREFIX: Final = "mesos_py_master_"
@@ -51,3 +52,24 @@ def families(c: Cluster, step_failures: int) -> list[Metric]:
             )
         groups[family].add_metric((member,), value)
     return [*found, *groups.values()]
+
+
+def registry_families(figures: Figures, waiting: int) -> list[Metric]:
+    """The registry's numbers, of this leadership; `waiting` is for writes not yet taken."""
+    gauges = {"waiting": float(waiting), "last_write_seconds": figures.last_seconds}
+    counters = {
+        "writes": float(figures.batches),
+        "operations": float(figures.operations),
+        "bytes": float(figures.bytes),
+        "write_seconds": figures.seconds,
+    }
+    return [
+        *(
+            GaugeMetricFamily(f"{PREFIX}registry_{name}", "At this moment", value=value)
+            for name, value in gauges.items()
+        ),
+        *(
+            CounterMetricFamily(f"{PREFIX}registry_{name}", "Since it leads", value=value)
+            for name, value in counters.items()
+        ),
+    ]

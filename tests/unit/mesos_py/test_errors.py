@@ -13,6 +13,7 @@ from mesos_py.errors import (
     MesosPyError,
     NotFound,
     NotLeader,
+    Superseded,
     TooLarge,
     shortened,
     shown,
@@ -28,6 +29,7 @@ EXAMPLES = [
     InsufficientResources("cpus: 2 wanted, 1 there", name="cpus"),
     NotLeader("10.0.0.1:5050"),
     NotLeader(None),
+    Superseded(3, 5),
     TooLarge("5 MB", field="task"),
 ]
 

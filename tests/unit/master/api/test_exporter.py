@@ -2,7 +2,8 @@
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from master.api.exporter import families, gauges
+from master.api.exporter import families, gauges, registry_families
+from master.registry.registrar import Figures
 from mesos_py.metrics import rendered
 from tests.kit.core import World
 
@@ -27,3 +28,21 @@ def test_gauges_and_counters_with_states_and_reasons_as_labels():
     assert found["mesos_py_master_tasks_launched_total",] == 1
     assert found["mesos_py_master_dropped_total", "update-unknown-framework"] == 2
     assert gauges(cluster, 0)["frameworks"] == 1
+
+
+def test_the_registry_has_numbers_of_its_own():
+    figures = Figures(batches=2, operations=5, bytes=70, seconds=0.5, last_seconds=0.125)
+    text = rendered(registry_families(figures, 3)).decode()
+    found = {
+        sample.name.removeprefix("mesos_py_master_registry_"): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    assert found == {
+        "waiting": 3,
+        "last_write_seconds": 0.125,
+        "writes_total": 2,
+        "operations_total": 5,
+        "bytes_total": 70,
+        "write_seconds_total": 0.5,
+    }

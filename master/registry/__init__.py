@@ -1,0 +1,1 @@
+"""Where the master's registry is kept: memory, a file, or ZooKeeper."""
