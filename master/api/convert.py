@@ -51,7 +51,6 @@ def agent_message(c: Cluster, agent: Agent) -> op.Response.GetAgents.Agent:
         agent_info=agent.info,
         active=agent.connected,
         version=agent.version,
-        registered_time=time_info(agent.registered),
         total_resources=agent.total.to_proto(),
         allocated_resources=c.ledger.allocated(agent.agent_id).to_proto(),
         offered_resources=c.ledger.offered(agent.agent_id).to_proto(),
@@ -59,6 +58,8 @@ def agent_message(c: Cluster, agent: Agent) -> op.Response.GetAgents.Agent:
         state=state,
         running_tasks=sum(_lives(c, *key) for key in agent.tasks),
     )
+    if agent.registered is not None:
+        message.registered_time.CopyFrom(time_info(agent.registered))
     if agent.reregistered is not None:
         message.reregistered_time.CopyFrom(time_info(agent.reregistered))
     if agent.unreachable is not None:

@@ -38,6 +38,8 @@ class Links:
         self.overflows = 0
         # Writes to the registry that wait to be taken: see registrar.
         self.writes: deque[tuple[int, Mapping[str, bytes | None]]] = deque()
+        # Who finds out what it means that an agent has newer orders than this master's.
+        self.on_newer_epoch: Callable[[int], object] | None = None
 
     def __len__(self) -> int:
         return len(self._links)
@@ -85,6 +87,12 @@ class Links:
 
     def store(self, number: int, changes: Mapping[str, bytes | None]) -> None:
         self.writes.append((number, changes))
+
+    def newer_epoch(self, epoch: int) -> None:
+        log.error("an agent knows a newer leadership", epoch=epoch)
+        if self.on_newer_epoch is not None:
+            # Not at once: the core is in the middle of a step.
+            asyncio.get_running_loop().call_soon(self.on_newer_epoch, epoch)
 
     def dropped(self, reason: str, **ids: object) -> None:
         log.warning("dropped", reason=reason, **ids)

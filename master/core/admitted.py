@@ -49,5 +49,23 @@ def remove(c: Cluster, agent_id: str, then: Callable[[Now], None], now: Now) -> 
     c.registry.write({key_of(agent_id): None}, then, now)
 
 
+def mark_reachable(record: reg.Agent) -> None:
+    """For `change`: the agent is back."""
+    record.ClearField("unreachable_time")
+
+
+def remember_gone(c: Cluster, agent_id: str, since_wall_s: float, now: Now) -> None:
+    """The agent can never come back: its id is refused as long as its record is kept.
+
+    Only so many are kept: the record of the longest gone is removed.
+    """
+    c.gone[agent_id] = since_wall_s
+    while len(c.gone) > c.options.max_remembered_agents:
+        oldest = next(iter(c.gone))
+        c.drop("gone-agent-forgotten", agent=oldest)
+        del c.gone[oldest]
+        remove(c, oldest, nothing_follows, now)
+
+
 def nothing_follows(now: Now) -> None:
     """For a write that nobody waits for."""

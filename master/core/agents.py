@@ -1,142 +1,28 @@
-"""Agents: registration, loss of the link, unreachable, removal.
+"""Agents: pings, loss of the link, unreachable, removal.
 
-What an agent brings back when it registers again is in returning.py.
+How an agent is admitted is in admission.py, what it brings back in returning.py.  That
+an agent is taken for lost, or is removed, is stored before anybody is told of it; what
+is to follow then looks anew whether it still holds.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 from master.allocator import base as alloc
+from master.core import admitted, statuses
 from master.core import offers as offering
-from master.core import returning, statuses
 from master.core.cluster import Cluster
-from master.core.ledger import require_fit
 from master.core.reconcile import answer_ended
-from master.core.records import Agent, Framework, Task, Turn
+from master.core.records import Agent, Expected, Framework, Task
 from mesos_py.clock import Now
 from mesos_py.constraints import host_of
-from mesos_py.errors import InvalidValue, MesosPyError, UnsupportedProtocol, shortened
-from mesos_py.ids import check_id
 from mesos_py.resources import Resources
 from mesos_py.states import TASK_LOST, TASK_UNREACHABLE, TaskState, is_terminal
 from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import registry_pb2 as reg
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
-
-MAX_UNREACHABLE_AGENTS = 10_000
-
-
-def register(c: Cluster, link: int, call: agent_pb2.Call.Register, now: Now) -> None:
-    """REGISTER on a new stream: answered with REGISTERED, or REFUSED and the end."""
-    if link in c.agent_of_link:
-        c.drop("agent-registered-twice", agent=c.agent_of_link[link])
-        return
-    known = c.agents.get(call.agent_info.id.value)
-    if known is not None and Turn(call.instance, call.attempt).is_late(known.turn):
-        c.drop("registration-overtaken", agent=known.agent_id)
-        c.outbox.close(link, "a later stream of the agent has come before")
-        return
-    try:
-        _register(c, link, call, now)
-    except MesosPyError as error:
-        message = shortened(error.message)
-        c.drop("agent-refused", hostname=shortened(call.agent_info.hostname), why=message)
-        refused = agent_pb2.Event.Refused(code=error.code, message=message, final=True)
-        c.outbox.to_agent(link, agent_pb2.Event(type=agent_pb2.Event.REFUSED, refused=refused))
-        c.outbox.close(link, message)
-
-
-def _register(c: Cluster, link: int, call: agent_pb2.Call.Register, now: Now) -> None:
-    info = pb.AgentInfo()
-    info.CopyFrom(call.agent_info)
-    known = c.agents.get(info.id.value) if info.id.value else None
-    amount = _checked(c, info, known, call)
-    # Everything that can be refused is refused before anything is changed.
-    report = returning.read(call)
-    charged = returning.charges(c, info.id.value, report)
-    require_fit(info.id.value, amount, charged)
-    was_unreachable = known is not None and known.unreachable is not None
-    changed = known is not None and _hosts_differ(known.info, info)
-    if known is None:
-        agent = _new_agent(c, info, amount, call.version, now)
-    else:
-        agent = known
-        _displace(c, agent, now)
-        agent.info, agent.host, agent.total = info, host_of(info), amount
-        agent.version, agent.reregistered = call.version, now
-    c.ledger.put_agent(agent.agent_id, amount, charged)
-    agent.capabilities = tuple(each.type for each in call.capabilities)
-    agent.link, agent.disconnected, agent.unreachable = link, None, None
-    c.agent_of_link[link] = agent.agent_id
-    agent.turn = Turn(call.instance, call.attempt)
-    agent.pings_unanswered = 0
-    c.timers.cancel("unreachable", agent.agent_id)
-    c.timers.set("ping", agent.agent_id, now.monotonic_s + c.options.agent_ping_s)
-    c.counters["agents_registered" if known is None else "agents_reregistered"] += 1
-    c.tell_agent(agent, now, attributes_changed=changed)
-    _greet(c, agent)
-    announce = was_unreachable or known is None
-    returning.take_back(c, agent, report, announce, now)
-
-
-def _hosts_differ(old: pb.AgentInfo, new: pb.AgentInfo) -> bool:
-    """Whether a framework that refused the agent may think otherwise now."""
-    return list(old.attributes) != list(new.attributes) or old.domain != new.domain
-
-
-def _checked(
-    c: Cluster, info: pb.AgentInfo, known: Agent | None, call: agent_pb2.Call.Register
-) -> Resources:
-    """The agent's resources.  Raises what is wrong with the registration."""
-    if call.protocol_version > c.options.protocol_version:
-        raise UnsupportedProtocol(
-            f"the agent (version {call.version}) speaks protocol {call.protocol_version}, "
-            f"this master at most {c.options.protocol_version}"
-        )
-    if not info.hostname:
-        raise InvalidValue("agent_info.hostname", "", "must not be empty")
-    if info.id.value:
-        check_id("agent_info.id", info.id.value)
-    if known is not None and known.info.hostname != info.hostname:
-        raise InvalidValue(
-            "agent_info.hostname", info.hostname, f"the agent was {known.info.hostname} before"
-        )
-    amount = Resources.from_proto("agent_info.resources", info.resources)
-    if not amount:
-        raise InvalidValue("agent_info.resources", "", "must not be empty")
-    return amount
-
-
-def _new_agent(c: Cluster, info: pb.AgentInfo, amount: Resources, version: str, now: Now) -> Agent:
-    if not info.id.value:
-        # A new agent where a disconnected one was: the old one cannot come back.
-        for old in list(c.agents.values()):
-            same = (old.info.ip, old.info.port, old.info.hostname)
-            if not old.connected and info.port and same == (info.ip, info.port, info.hostname):
-                remove(c, old, "another agent registered at its address", now)
-        info.id.value = c.new_agent_id()
-    agent = Agent(info.id.value, info, host_of(info), amount, version, registered=now)
-    c.agents[agent.agent_id] = agent
-    return agent
-
-
-def _greet(c: Cluster, agent: Agent) -> None:
-    registered = agent_pb2.Event.Registered(
-        agent_id=pb.AgentID(value=agent.agent_id),
-        ping_timeout_seconds=c.options.agent_ping_s * c.options.agent_max_missed_pings,
-        master_info=c.info,
-        protocol_version=c.options.protocol_version,
-    )
-    c.to_agent(agent, agent_pb2.Event(type=agent_pb2.Event.REGISTERED, registered=registered))
-
-
-def _displace(c: Cluster, agent: Agent, now: Now) -> None:
-    """An older stream of the same agent is ended; its offers are void."""
-    offering.drop_all(c, agent.offers, "the agent registered again", now, tell=True)
-    if agent.link is not None:
-        del c.agent_of_link[agent.link]
-        c.outbox.close(agent.link, "the agent registered again")
-        agent.link = None
-
 
 # ---- Liveness --------------------------------------------------------------------
 
@@ -145,14 +31,36 @@ def ping(c: Cluster, agent_id: str, now: Now) -> None:
     """Time to ping.  Counting unanswered pings, not seconds, forgives our own pauses."""
     agent = c.agents[agent_id]
     if agent.pings_unanswered >= c.options.agent_max_missed_pings:
-        c.drop("agent-silent", agent=agent_id, pings=agent.pings_unanswered)
-        unreachable(c, agent, f"{agent.pings_unanswered} pings went unanswered", now)
-        return
+        if not agent.leaving:
+            c.drop("agent-silent", agent=agent_id, pings=agent.pings_unanswered)
+            _offer_no_more(c, agent, "the agent does not answer", now)
+        lose(c, agent_id, f"{agent.pings_unanswered} pings went unanswered", now)
+        if not agent.connected:
+            return
     agent.pings_unanswered += 1
     agent.ping_sequence += 1
     order = agent_pb2.Event.Ping(sequence=agent.ping_sequence)
     c.to_agent(agent, agent_pb2.Event(type=agent_pb2.Event.PING, ping=order))
     c.timers.set("ping", agent_id, now.monotonic_s + c.options.agent_ping_s)
+
+
+def pong(c: Cluster, agent: Agent, now: Now) -> None:
+    """It is there: if it was about to be taken for lost, that is over."""
+    agent.pings_unanswered = 0
+    if agent.agent_id in c.removals:
+        c.removals.discard(agent.agent_id)
+        _offer_again(c, agent, now)
+
+
+def _offer_no_more(c: Cluster, agent: Agent, why: str, now: Now) -> None:
+    offering.drop_all(c, agent.offers, why, now, tell=True)
+    agent.leaving = True
+    c.tell_agent(agent, now)
+
+
+def _offer_again(c: Cluster, agent: Agent, now: Now) -> None:
+    agent.leaving = False
+    c.tell_agent(agent, now)
 
 
 def disconnected(c: Cluster, link: int, now: Now) -> None:
@@ -170,16 +78,95 @@ def disconnected(c: Cluster, link: int, now: Now) -> None:
 
 
 def timed_out(c: Cluster, agent_id: str, now: Now) -> None:
-    unreachable(c, c.agents[agent_id], f"away for {c.options.agent_timeout_s:g} s", now)
+    lose(c, agent_id, f"away for {c.options.agent_timeout_s:g} s", now)
 
 
-# ---- Ends -------------------------------------------------------------------------
+# ---- Unreachable ------------------------------------------------------------------
 
 
-def unreachable(c: Cluster, agent: Agent, why: str, now: Now) -> None:
+def lose(c: Cluster, agent_id: str, why: str, now: Now) -> None:
+    """The agent is to be taken for lost as soon as the limit on that allows.
+
+    Whoever hears of the agent before takes it off the list: `c.removals.discard`.
+    """
+    record = admitted.record_of(c, agent_id)
+    if record is None or record.HasField("unreachable_time"):
+        return  # that, or its removal, is decided already
+    c.removals.add(agent_id, why)
+    take_removals(c, now)
+
+
+def take_removals(c: Cluster, now: Now) -> None:
+    """Go on with those that the limit allows now."""
+    while (taken := c.removals.take(now.monotonic_s)) is not None:
+        _mark(c, *taken, now)
+    next_s = c.removals.next_s()
+    if next_s is None:
+        c.timers.cancel("removal", "")
+    else:
+        c.timers.set("removal", "", max(next_s, now.monotonic_s))
+
+
+def _mark(c: Cluster, agent_id: str, why: str, since: Now) -> None:
+    def alter(record: reg.Agent) -> None:
+        record.unreachable_time.nanoseconds = int(since.wall_s * 1e9)
+
+    admitted.change(c, agent_id, alter, partial(_marked, c, agent_id, why, since), since)
+
+
+def _marked(c: Cluster, agent_id: str, why: str, since: Now, now: Now) -> None:
+    """It is stored that the agent is unreachable: tell everybody, if it still is."""
+    record = admitted.record_of(c, agent_id)
+    if record is None or not record.HasField("unreachable_time"):
+        c.drop("unreachable-agent-came-back", agent=agent_id)
+        return
+    expected = c.expected.pop(agent_id, None)
+    if expected is not None:
+        c.counters["agents_unreachable"] += 1
+        agent = put_away(c, expected, since)
+        _tell_lost(c, agent)
+        prune(c, now)
+        return
+    agent = c.agents[agent_id]
+    if agent.connected and agent.pings_unanswered < c.options.agent_max_missed_pings:
+        c.drop("unreachable-agent-answered", agent=agent_id)
+        admitted.change(c, agent_id, admitted.mark_reachable, admitted.nothing_follows, now)
+        _offer_again(c, agent, now)
+        return
+    unreachable(c, agent, why, since, now)
+
+
+def stay_unreachable(c: Cluster, agent: Agent, since: Now, now: Now) -> None:
+    """It was on its way back, and is away again before anybody was told."""
+    c.unreachable[agent.agent_id] = None
+
+    def alter(record: reg.Agent) -> None:
+        record.unreachable_time.nanoseconds = int(since.wall_s * 1e9)
+
+    admitted.change(c, agent.agent_id, alter, admitted.nothing_follows, now)
+
+
+def put_away(c: Cluster, expected: Expected, since: Now) -> Agent:
+    """The record of an agent that is unreachable, and that this master has never seen."""
+    info = expected.info
+    agent = c.agents[expected.agent_id] = Agent(
+        expected.agent_id,
+        info,
+        host_of(info),
+        Resources.from_proto("agent_info.resources", info.resources),
+        version="",
+        registered=None,
+        unreachable=since,
+    )
+    c.unreachable[agent.agent_id] = None
+    return agent
+
+
+def unreachable(c: Cluster, agent: Agent, why: str, since: Now, now: Now) -> None:
     """The agent counts as cut off: it, and the tasks on it, may come back."""
     lost = _cut_off(c, agent, f"agent unreachable: {why}", now)
-    agent.unreachable = now
+    agent.unreachable = since
+    c.unreachable[agent.agent_id] = None
     c.counters["agents_unreachable"] += 1
     for framework, task in lost:
         _report(c, framework, task, TASK_UNREACHABLE, f"agent unreachable: {why}", now)
@@ -189,15 +176,45 @@ def unreachable(c: Cluster, agent: Agent, why: str, now: Now) -> None:
         if len(framework.unreachable_tasks) > c.options.max_unreachable_tasks:
             oldest = next(iter(framework.unreachable_tasks.values()))
             c.complete(framework, oldest, now)
-    away = [(a.unreachable, a.agent_id) for a in c.agents.values() if a.unreachable is not None]
-    if len(away) > MAX_UNREACHABLE_AGENTS:
-        del c.agents[min(away)[1]]
+    prune(c, now)
+
+
+def prune(c: Cluster, now: Now) -> None:
+    """Only so many unreachable agents are remembered: the longest absent is forgotten."""
+    while len(c.unreachable) > c.options.max_remembered_agents:
+        agent_id = next(iter(c.unreachable))
+        c.drop("unreachable-agent-forgotten", agent=agent_id)
+        forget(c, agent_id)
+        admitted.remove(c, agent_id, admitted.nothing_follows, now)
+
+
+def forget(c: Cluster, agent_id: str) -> None:
+    """Take it out of the lists of agents."""
+    del c.agents[agent_id]
+    c.unreachable.pop(agent_id, None)
+    c.places.forget(agent_id)
+
+
+# ---- Ends -------------------------------------------------------------------------
+
+
+def leave(c: Cluster, agent: Agent, why: str, now: Now) -> None:
+    """The agent ends for good by itself."""
+    _offer_no_more(c, agent, why, now)
+    admitted.remove(c, agent.agent_id, partial(_left, c, agent.agent_id, why), now)
+
+
+def _left(c: Cluster, agent_id: str, why: str, now: Now) -> None:
+    agent = c.agents.get(agent_id)
+    if agent is not None and admitted.record_of(c, agent_id) is None:
+        remove(c, agent, why, now)
 
 
 def remove(c: Cluster, agent: Agent, why: str, now: Now) -> None:
-    """The agent is gone for good: its tasks are lost (also for partition-aware ones)."""
+    """The agent is gone for good, and its record is (so that a successor does not expect
+    it): its tasks are lost (also for partition-aware frameworks)."""
     lost = _cut_off(c, agent, f"agent removed: {why}", now)
-    del c.agents[agent.agent_id]
+    forget(c, agent.agent_id)
     c.counters["agents_removed"] += 1
     for framework in c.frameworks.values():
         for task in list(framework.unreachable_tasks.values()):
@@ -218,6 +235,8 @@ def _cut_off(c: Cluster, agent: Agent, why: str, now: Now) -> list[tuple[Framewo
         c.outbox.close(agent.link, why)
         agent.link = None
         agent.disconnected = now
+    agent.leaving = False
+    c.removals.discard(agent_id)
     c.timers.cancel("ping", agent_id)
     c.timers.cancel("unreachable", agent_id)
     for key in [key for key in c.lingering if key[0] == agent_id]:
@@ -239,10 +258,14 @@ def _cut_off(c: Cluster, agent: Agent, why: str, now: Now) -> list[tuple[Framewo
     for framework_id, executor_id in agent.executors:
         del c.frameworks[framework_id].executors[agent_id, executor_id]
     agent.executors.clear()
-    failure = sched.Event.Failure(agent_id=pb.AgentID(value=agent_id))
+    _tell_lost(c, agent)
+    return lost
+
+
+def _tell_lost(c: Cluster, agent: Agent) -> None:
+    failure = sched.Event.Failure(agent_id=pb.AgentID(value=agent.agent_id))
     for framework in c.frameworks.values():
         c.to_framework(framework, sched.Event(type=sched.Event.FAILURE, failure=failure))
-    return lost
 
 
 def _report(
@@ -257,7 +280,7 @@ def _report(
         now,
     )
     if state == TASK_UNREACHABLE:
-        status.unreachable_time.nanoseconds = int(now.wall_s * 1e9)
+        statuses.put_absence(status, c.agents[task.agent_id])
         # It may come back: this is not the end that the history shows.
         task.statuses.keep(status)
     else:

@@ -8,9 +8,20 @@ from dataclasses import dataclass
 from master.allocator import base as alloc
 from master.allocator.base import AgentRow, Allocator, FrameworkRow
 from master.core.ledger import Holder, Ledger
+from master.core.limiter import Limiter
 from master.core.outbox import Outbox
-from master.core.records import Agent, Framework, Offer, Tally, Task
-from master.core.registry import Registry
+from master.core.places import Places
+from master.core.records import (
+    Admission,
+    Agent,
+    Expected,
+    Framework,
+    Offer,
+    Recovery,
+    Tally,
+    Task,
+)
+from master.core.registry import AGENT, Registry
 from master.core.timers import Timers
 from mesos_py.clock import Now
 from mesos_py.errors import MesosPyError, shortened
@@ -27,8 +38,9 @@ class Options:
     """What the operator may choose; the defaults follow Mesos unless noted.
 
     `offer_timeout_s`: Mesos never expires offers, which lets one silent framework
-    starve the others.  `agent_timeout_s`: from the loss of the link until the
-    agent counts as unreachable (Mesos: five missed pings of 15 s).
+    starve the others.  `agent_timeout_s`: from the loss of the link, or from the
+    beginning of this leadership, until the agent counts as unreachable (Mesos: five
+    missed pings of 15 s).
     """
 
     offer_timeout_s: float = 30.0
@@ -48,6 +60,18 @@ class Options:
     protocol_version: int = 1
     # Whether there is a registry that outlives this master.
     durable: bool = False
+    # At most so many agents in this time are taken for lost (0: no limit).
+    removal_limit: int = 0
+    removal_per_s: float = 0.0
+    # If more than so many in a hundred agents are missing after a change of leader, none
+    # of them is taken for lost.
+    recovery_removal_percent: float = 100.0
+    # After a change of leader nothing is offered until this share of the agents is
+    # back, or so much time has passed.
+    allocation_recovery_factor: float = 0.8
+    allocation_recovery_timeout_s: float = 10.0
+    # Of the agents that are unreachable, and of those that are gone for good, so many.
+    max_remembered_agents: int = 10_000
 
 
 @dataclass(slots=True)
@@ -68,16 +92,32 @@ class Cluster:
         ids: IdSource,
         outbox: Outbox,
         allocator: Allocator,
+        epoch: int = 0,
     ) -> None:
         self.options = options
         self.info = info
         self.ids = ids
         self.outbox = outbox
         self.allocator = allocator
+        # Which leadership this is: each has a higher number than those before it.
+        self.epoch = epoch
         self.registry = Registry(outbox, durable=options.durable)
         self.ledger = Ledger()
         self.timers = Timers()
         self.agents: dict[str, Agent] = {}
+        # Admitted and not taken for lost, but not back yet: see recovery.
+        self.expected: dict[str, Expected] = {}
+        self.recovery = Recovery()
+        # Registrations that wait for the registry, by agent.
+        self.admissions: dict[str, Admission] = {}
+        self.admission_of_link: dict[int, str] = {}
+        # Agents of which frameworks were told that they are unreachable, the longest
+        # first, and those that can never come back, with the moment of that.
+        self.unreachable: dict[str, None] = {}
+        self.gone: dict[str, float] = {}
+        # Who is at an address, of `agents` and `expected`.
+        self.places = Places()
+        self.removals = Limiter(options.removal_limit, options.removal_per_s)
         self.frameworks: dict[str, Framework] = {}
         self.completed_frameworks: OrderedDict[str, Framework] = OrderedDict()
         self.offers: dict[str, Offer] = {}
@@ -102,7 +142,7 @@ class Cluster:
 
     def new_agent_id(self) -> str:
         made = self.ids.agent_id()
-        while made in self.agents:
+        while made in self.agents or AGENT + made in self.registry:
             made = self.ids.agent_id()
         return made
 
@@ -180,7 +220,8 @@ class Cluster:
 
     def tell_agent(self, agent: Agent, now: Now, attributes_changed: bool = False) -> None:
         """Tell the allocator how the agent stands."""
-        row = AgentRow(agent.agent_id, agent.host, agent.total, active=agent.connected)
+        active = agent.connected and not agent.leaving
+        row = AgentRow(agent.agent_id, agent.host, agent.total, active)
         self.allocator.tell(alloc.AgentChanged(row, attributes_changed))
         self.want_allocation(now)
 

@@ -7,6 +7,7 @@ framework's stated needs (REQUEST) say what it waits for.  Nothing is changed.
 from __future__ import annotations
 
 from master.allocator.base import Skip
+from master.core import recovery
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
 from mesos_py.clock import Now
@@ -20,7 +21,7 @@ MAX_REASONS = 20
 
 def findings(c: Cluster, framework: Framework, now: Now) -> list[str]:
     """The answer, the most important sentence first."""
-    found: list[str] = []
+    found = recovery.findings(c)
     if not framework.connected:
         found.append("the framework is not connected, so it is offered nothing")
     for need in framework.requests:
@@ -33,7 +34,7 @@ def findings(c: Cluster, framework: Framework, now: Now) -> list[str]:
         found.extend(_holding(c, framework))
         skips = c.allocator.explain(framework.framework_id, c.ledger, now.monotonic_s)
         found.extend(_passed_over(skips))
-        if not skips and not framework.offers:
+        if not skips and not framework.offers and not c.recovery.held:
             found.append("an offer to it is due with the next allocation")
     found.append(_last_offer(framework, now))
     return found

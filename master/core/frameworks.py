@@ -355,8 +355,18 @@ def disconnected(c: Cluster, link: int, now: Now) -> None:
         c.timers.set("failover", framework.framework_id, now.monotonic_s + timeout)
 
 
+def failover_s(c: Cluster, framework: Framework) -> float:
+    """How long its scheduler may be away.  One that has not subscribed to this master
+    yet has to find it first, for which it gets as much time as an agent."""
+    timeout_s = framework.info.failover_timeout
+    return max(timeout_s, c.options.agent_timeout_s) if framework.recovered else timeout_s
+
+
 def failover_expired(c: Cluster, framework_id: str, now: Now) -> None:
-    remove(c, c.frameworks[framework_id], "did not come back within its failover time-out", now)
+    framework = c.frameworks[framework_id]
+    timeout_s = failover_s(c, framework)
+    who = "has not subscribed to this master" if framework.recovered else "did not come back"
+    remove(c, framework, f"{who} within {timeout_s:g} s", now)
 
 
 def order_shutdown(c: Cluster, agent: Agent, framework_id: str) -> None:

@@ -13,11 +13,11 @@ allocation never takes more than that share of the time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from master.allocator.base import Allocator, WeightChanged
-from master.core import agents, calls, frameworks, messages, offers, tasks
+from master.core import admission, agents, calls, frameworks, messages, offers, recovery, tasks
 from master.core.cluster import Cluster, Options
 from master.core.outbox import Outbox
 from master.core.records import Task
@@ -43,9 +43,21 @@ class Master:
         ids: IdSource,
         outbox: Outbox,
         allocator: Allocator,
+        epoch: int = 0,
     ) -> None:
-        self.cluster = Cluster(options, info, ids, outbox, allocator)
+        self.cluster = Cluster(options, info, ids, outbox, allocator, epoch)
         self._failures_seen: dict[str, int] = {}
+
+    def recover(self, records: Mapping[str, bytes], now: Now) -> None:
+        """Take over from the last leader: all that the registry holds.
+
+        Called once, when this master can listen and before any other input.
+        """
+        recovery.recover(self.cluster, records, now)
+
+    def raise_epoch(self, epoch: int) -> None:
+        """This leadership has the number `epoch` from now on, which is higher."""
+        self.cluster.epoch = epoch
 
     # ---- Streams ---------------------------------------------------------
 
@@ -61,7 +73,7 @@ class Master:
         c = self.cluster
         kind = call.type
         if kind == agent_pb2.Call.REGISTER:
-            agents.register(c, link, call.register, now)
+            admission.register(c, link, call.register, now)
             return
         agent_id = c.agent_of_link.get(link)
         agent = c.agents.get(agent_id) if agent_id is not None else None
@@ -73,18 +85,21 @@ class Master:
             case agent_pb2.Call.UPDATE:
                 tasks.on_update(c, agent, call.update, now)
             case agent_pb2.Call.PONG:
-                agent.pings_unanswered = 0
+                agents.pong(c, agent, now)
             case agent_pb2.Call.EXECUTOR_MESSAGE:
                 messages.from_executor(c, agent, call.executor_message)
             case agent_pb2.Call.EXECUTOR_EXITED:
                 agents.executor_exited(c, agent, call.executor_exited, now)
             case agent_pb2.Call.UNREGISTER:
-                agents.remove(c, agent, call.unregister.message or "it unregistered", now)
+                agents.leave(c, agent, call.unregister.message or "it unregistered", now)
             case _:
                 c.drop("agent-call-unknown", agent=agent_id, call=call.type)
 
     def agent_disconnected(self, link: int, now: Now) -> None:
-        agents.disconnected(self.cluster, link, now)
+        if link in self.cluster.admission_of_link:
+            admission.vanished(self.cluster, link, now)
+        else:
+            agents.disconnected(self.cluster, link, now)
 
     def stored(self, number: int, now: Now) -> None:
         """The registry has everything up to this write: what follows from it may happen."""
@@ -126,7 +141,7 @@ class Master:
         """When `tick` has something to do, on the monotonic clock; None: never."""
         c = self.cluster
         timer, due = c.timers.next_s(), self._allocation_due_s()
-        if due is None:
+        if due is None and not c.recovery.held:
             # A cycle that is due serves what the allocator wants to be woken for, too.
             due = c.allocator.next_wake_s()
         if timer is None or due is None:
@@ -135,7 +150,7 @@ class Master:
 
     def _allocation_due_s(self) -> float | None:
         clock = self.cluster.allocation
-        if clock.wanted_since_s is None:
+        if clock.wanted_since_s is None or self.cluster.recovery.held:
             return None
         window = clock.wanted_since_s + self.cluster.options.allocation_window_s
         return max(window, clock.not_before_s)
@@ -169,20 +184,26 @@ class Master:
             patience_s = self._patience_s(kind, name)
             if patience_s is not None:
                 least_s = patience_s if long else min(patience_s, late_s)
-                c.timers.set(kind, name, max(at_s + late_s, now.monotonic_s + least_s))
+                until_s = max(at_s + late_s, now.monotonic_s + least_s)
+                c.timers.set(kind, name, until_s)
+                if kind == "removal":
+                    c.removals.postpone(until_s)
         if long:
             for agent in c.agents.values():
-                agent.pings_unanswered = 0
+                if agent.connected:
+                    agents.pong(c, agent, now)
 
     def _patience_s(self, kind: str, name: str) -> float | None:
         """How long somebody may be silent; None: that deadline judges nobody."""
         options = self.cluster.options
-        if kind == "unreachable":
+        if kind in ("unreachable", "expected", "removal"):
             return options.agent_timeout_s
+        if kind == "holdoff":
+            return options.allocation_recovery_timeout_s
         if kind == "offer":
             return options.offer_timeout_s
         if kind == "failover":
-            timeout_s = self.cluster.frameworks[name].info.failover_timeout
+            timeout_s = frameworks.failover_s(self.cluster, self.cluster.frameworks[name])
             return min(timeout_s, options.agent_timeout_s)
         return None
 
@@ -195,6 +216,12 @@ class Master:
                 agents.ping(c, name, now)
             case "unreachable":
                 agents.timed_out(c, name, now)
+            case "removal":
+                agents.take_removals(c, now)
+            case "expected":
+                recovery.missed(c, name, now)
+            case "holdoff":
+                recovery.release(c, now)
             case "failover":
                 frameworks.failover_expired(c, name, now)
             case _:  # "heartbeat"

@@ -27,6 +27,14 @@ class Outbox(Protocol):
         """
         ...
 
+    def newer_epoch(self, epoch: int) -> None:
+        """Somebody has orders of a leadership that is newer than this master's.
+
+        So this one does not lead any more, or the registry has forgotten how far it had
+        counted: the shell finds out which, and ends this leadership or raises its epoch.
+        """
+        ...
+
     def dropped(self, reason: str, **ids: object) -> None:
         """Something was ignored or refused: to be logged.  Counted by the core."""
         ...

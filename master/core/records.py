@@ -17,6 +17,7 @@ from mesos_py.clock import Now
 from mesos_py.constraints import Constraint, Host
 from mesos_py.resources import Resources
 from mesos_py.states import TASK_STAGING, TaskState
+from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
@@ -178,11 +179,14 @@ class Agent:
     host: Host
     total: Resources
     version: str
-    registered: Now
+    # None: not with this master.
+    registered: Now | None
     capabilities: tuple[pb.AgentInfo.Capability.Type.ValueType, ...] = ()
     link: int | None = None
     turn: Turn = NO_TURN
     reregistered: Now | None = None
+    # It is about to be cut off, and offered no more: it is silent, or has unregistered.
+    leaving: bool = False
     # Set while the agent is unreachable (its row is then not in the ledger).
     unreachable: Now | None = None
     disconnected: Now | None = None
@@ -199,3 +203,41 @@ class Agent:
     @property
     def connected(self) -> bool:
         return self.link is not None
+
+
+@dataclass(slots=True)
+class Expected:
+    """An agent that was admitted before this master led, and is not back yet."""
+
+    agent_id: str
+    info: pb.AgentInfo
+
+
+@dataclass(slots=True)
+class Admission:
+    """A registration that is answered once the registry has taken the agent's record.
+
+    `made`: its id was made up here, and it does not know it yet.
+    """
+
+    agent_id: str
+    link: int
+    info: pb.AgentInfo
+    register: agent_pb2.Call.Register
+    turn: Turn
+    made: bool
+
+
+@dataclass(slots=True)
+class Recovery:
+    """What is left of taking over from the last leader.
+
+    `missing`: of the `total` agents that were expected, those that have not come back.
+    `held`: nothing is offered before enough of them are back.
+    `postponed`: too many are missing to believe that they are lost.
+    """
+
+    total: int = 0
+    missing: set[str] = field(default_factory=set)
+    held: bool = False
+    postponed: bool = False

@@ -28,6 +28,7 @@ M = TypeVar("M", bound=Message)
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     number: int
+    keys: tuple[str, ...]
     then: Callable[[Now], None]
 
 
@@ -43,6 +44,8 @@ class Registry:
         self._durable = durable
         self._records: dict[str, bytes] = {}
         self._waiting: deque[_Waiting] = deque()
+        # The newest write of each key that is not known to be stored.
+        self._unsettled: dict[str, int] = {}
         self._number = 0
 
     def load(self, records: Mapping[str, bytes]) -> None:
@@ -59,6 +62,13 @@ class Registry:
             return None
         message.ParseFromString(value)
         return message
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._records
+
+    def settled(self, key: str) -> bool:
+        """Whether a successor would read of this key what is read here."""
+        return key not in self._unsettled
 
     def keys(self, prefix: str) -> Iterator[str]:
         """The keys that begin with `prefix`, as they are now."""
@@ -92,13 +102,18 @@ class Registry:
             then(now)
             return
         self._number += 1
-        self._waiting.append(_Waiting(self._number, then))
+        self._waiting.append(_Waiting(self._number, tuple(different), then))
+        self._unsettled.update(dict.fromkeys(different, self._number))
         self._outbox.store(self._number, different)
 
     def stored(self, number: int, now: Now) -> None:
         """The storage has everything up to the write with this number."""
         while self._waiting and self._waiting[0].number <= number:
-            self._waiting.popleft().then(now)
+            waiting = self._waiting.popleft()
+            for key in waiting.keys:
+                if self._unsettled.get(key) == waiting.number:
+                    del self._unsettled[key]
+            waiting.then(now)
 
 
 __all__ = ["AGENT", "MAINTENANCE", "WEIGHT", "Registry"]

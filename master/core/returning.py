@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from master.core import statuses, tasks
 from master.core.cluster import Cluster
-from master.core.frameworks import checked_roles, order_shutdown
+from master.core.frameworks import checked_roles, failover_s, order_shutdown
 from master.core.ledger import Holder
 from master.core.reconcile import answer_ended
 from master.core.records import Agent, Executor, Framework, Task, extras_of
@@ -183,6 +183,7 @@ def _take_frameworks(c: Cluster, agent: Agent, report: Report, now: Now) -> None
         capability = pb.FrameworkInfo.Capability.PARTITION_AWARE
         framework.partition_aware = any(x.type == capability for x in kept.capabilities)
         c.frameworks[framework_id] = framework
+        c.timers.set("failover", framework_id, now.monotonic_s + failover_s(c, framework))
         c.tell_framework(framework, now)
 
 

@@ -7,7 +7,7 @@ matters is found again by reconciliation.
 from __future__ import annotations
 
 from master.core.cluster import Cluster
-from master.core.records import Framework, Task
+from master.core.records import Agent, Framework, Task
 from mesos_py.clock import Now
 from mesos_py.states import TASK_LOST, TaskState, is_terminal
 from mesos_py.v1 import scheduler_pb2 as sched
@@ -38,6 +38,12 @@ def master_status(
     if agent_id:
         status.agent_id.value = agent_id
     return status
+
+
+def put_absence(status: pb.TaskStatus, agent: Agent) -> None:
+    """Since when the agent is unreachable, if it is."""
+    if agent.unreachable is not None:
+        status.unreachable_time.nanoseconds = int(agent.unreachable.wall_s * 1e9)
 
 
 def send(c: Cluster, framework: Framework, status: pb.TaskStatus) -> bool:

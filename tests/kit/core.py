@@ -39,6 +39,7 @@ class RecordingOutbox:
     to: dict[int, list[Any]] = field(default_factory=dict)
     closed: dict[int, str] = field(default_factory=dict)
     drops: list[tuple[str, dict[str, object]]] = field(default_factory=list)
+    newer_epochs: list[int] = field(default_factory=list)
     # Writes to the registry that have not been confirmed (`World.stored`).
     writes: list[tuple[int, Mapping[str, bytes | None]]] = field(default_factory=list)
 
@@ -53,6 +54,9 @@ class RecordingOutbox:
 
     def store(self, number: int, changes: Mapping[str, bytes | None]) -> None:
         self.writes.append((number, changes))
+
+    def newer_epoch(self, epoch: int) -> None:
+        self.newer_epochs.append(epoch)
 
     def dropped(self, reason: str, **ids: object) -> None:
         self.drops.append((reason, ids))

@@ -389,7 +389,7 @@ async def test_what_is_not_there_cannot_be_explained(scene, known):
 
 async def test_a_fault_of_ours_is_an_internal_error_and_the_master_stays_up(scene):
     agent = scene.world.agent()
-    scene.world.cluster.agents[agent.id].registered = None
+    scene.world.cluster.agents[agent.id].version = None
     code, _ = await scene.refused(Call.GET_AGENTS)
     assert code == grpc.StatusCode.INTERNAL
     scene.world.cluster.agents[agent.id].registered = scene.world.clock.now()

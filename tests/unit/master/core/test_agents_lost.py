@@ -2,7 +2,6 @@
 
 import pytest
 
-from master.core import agents
 from master.core.cluster import Options
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import agent_pb2
@@ -103,14 +102,16 @@ def test_only_so_many_unreachable_tasks_are_remembered():
     world.check()
 
 
-def test_only_so_many_unreachable_agents_are_remembered(world, monkeypatch):
-    monkeypatch.setattr(agents, "MAX_UNREACHABLE_AGENTS", 2)
+def test_only_so_many_unreachable_agents_are_remembered():
+    world = World(Options(max_remembered_agents=2))
     known = [world.agent() for _ in range(3)]
     for agent in known:
         agent.disconnect()
         world.advance(1)
     world.advance(75)
     assert list(world.cluster.agents) == [known[1].id, known[2].id]
+    assert f"agent/{known[0].id}" not in world.cluster.registry
+    assert world.cluster.counters["dropped/unreachable-agent-forgotten"] == 1
 
 
 def test_an_agent_that_flaps_keeps_a_limited_number_of_statuses(world):
