@@ -13,7 +13,6 @@ and otherwise the error that the master raised (errors.py).
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Final, NamedTuple, TypeVar, cast
@@ -22,7 +21,8 @@ import grpc
 
 from mesos_py import rpc
 from mesos_py.address import Address, parse_address
-from mesos_py.election.standalone import parse_master
+from mesos_py.election.parse import parse_where
+from mesos_py.election.search import new_search
 from mesos_py.errors import (
     MasterUnreachable,
     MesosPyError,
@@ -37,7 +37,6 @@ from mesos_py.v1.operator_pb2_grpc import OperatorServiceStub
 T = TypeVar("T")
 
 DEFAULT_MASTER: Final = "127.0.0.1:5050"
-MAX_REDIRECTS: Final = 5
 # A log that is being followed survives a master or agent that is away this long.
 FOLLOW_PATIENCE_S: Final = 30.0
 _FIRST_PAUSE_S: Final = 0.1
@@ -52,14 +51,14 @@ class LogPart(NamedTuple):
 
 
 class OperatorClient:
-    """One master, found among `host:port[,host:port...]`; follows it to the leader.
+    """The master that leads: among `host:port[,host:port...]`, or by `zk://.../path`.
 
     `timeout_s` is for each call as a whole, whatever it takes to find the leader.
     Not thread-safe; `close` it, or use it in a `with`.
     """
 
     def __init__(self, master: str = DEFAULT_MASTER, *, timeout_s: float = 10.0) -> None:
-        self.addresses = parse_addresses(master)
+        self._where = parse_where(master)
         self.timeout_s = timeout_s
         self._leader: Address | None = None
         self._channels: dict[Address, grpc.Channel] = {}
@@ -221,14 +220,11 @@ class OperatorClient:
 
     def _at_leader(self, use: Callable[[OperatorServiceStub, float], T]) -> T:
         deadline = time.monotonic() + self.timeout_s
-        known = [self._leader] if self._leader is not None else []
-        untried = deque(dict.fromkeys([*known, *self.addresses]))
-        redirects = 0
+        search = new_search(self._where, self._leader, deadline)
         failures: list[str] = []
-        while untried:
-            address = untried.popleft()
+        while (address := search.next()) is not None:
             # One address that swallows packets must leave time for the others.
-            share_s = max(deadline - time.monotonic(), 0.0) / (len(untried) + 1)
+            share_s = max(deadline - time.monotonic(), 0.0) / (search.others + 1)
             try:
                 answer = use(self._stub(address), share_s)
             except grpc.RpcError as raw:
@@ -236,14 +232,13 @@ class OperatorClient:
                 if not isinstance(error, (MasterUnreachable, NotLeader)):
                     raise error from raw
                 failures.append(str(error))
-                if isinstance(error, NotLeader) and error.leader and redirects < MAX_REDIRECTS:
-                    redirects += 1
-                    untried.appendleft(parse_address(error.leader))
+                if isinstance(error, NotLeader) and error.leader:
+                    search.redirected(parse_address(error.leader))
             else:
                 self._leader = address
                 return answer
         self._leader = None
-        raise MasterUnreachable("; ".join(failures))
+        raise MasterUnreachable("; ".join(dict.fromkeys([*failures, *search.failures])))
 
     def _stub(self, address: Address) -> OperatorServiceStub:
         if address not in self._channels:
@@ -271,12 +266,6 @@ class _Retry:
         time.sleep(self._pause_s)
         self._pause_s = min(2 * self._pause_s, _MAX_PAUSE_S)
         return True
-
-
-def parse_addresses(master: str) -> list[Address]:
-    """The addresses of `host:port[,host:port...]`; raises InvalidValue naming `master`."""
-    parse_master(master)
-    return [parse_address(part, "master") for part in master.split(",")]
 
 
 def advance(request: agent_pb2.ReadLogRequest, chunk: agent_pb2.LogChunk) -> bool:

@@ -210,7 +210,8 @@ class MasterLink:
         self, conversation: Conversation[agent_pb2.Calls, agent_pb2.Events], address: Address
     ) -> None:
         async for leader in self._detector.watch():
-            if leader != address:
+            # None: nobody is known to lead.  A link that works is kept; silence ends it.
+            if leader is not None and leader != address:
                 conversation.cut(NotLeader(str(leader)))
 
     # ---- Between streams ----------------------------------------------------------

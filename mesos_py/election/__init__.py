@@ -2,7 +2,8 @@
 
 from mesos_py.address import Address
 from mesos_py.election.base import Backoff, Contender, Detector, Standing
-from mesos_py.election.standalone import StandaloneContender, StandaloneDetector, parse_master
+from mesos_py.election.parse import parse_contender, parse_master, parse_where
+from mesos_py.election.standalone import StandaloneContender, StandaloneDetector
 
 __all__ = [
     "Address",
@@ -12,5 +13,7 @@ __all__ = [
     "StandaloneContender",
     "StandaloneDetector",
     "Standing",
+    "parse_contender",
     "parse_master",
+    "parse_where",
 ]

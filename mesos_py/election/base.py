@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 
 from mesos_py.address import Address
+from mesos_py.v1 import types_pb2
 
 
 class Detector(ABC):
@@ -27,11 +28,12 @@ class Detector(ABC):
         """
 
     @abstractmethod
-    def watch(self) -> AsyncIterator[Address]:
+    def watch(self) -> AsyncIterator[Address | None]:
         """Yield the present leader as soon as one is known, then each other one.
 
-        Never ends by itself.  Changes that come while the caller is busy are
-        folded: it gets the newest.
+        None: nobody is known to lead any more.  That alone is no reason to give a link
+        up that works.  Never ends by itself.  Changes that come while the caller is busy
+        are folded: it gets the newest.
         """
 
     # The two that follow do nothing by default on purpose: a detector that is
@@ -54,27 +56,38 @@ class Standing(enum.Enum):
     """How sure a contender is of its leadership."""
 
     LEADING = "leading"
-    # The link to the election is broken but the session may still live: hold
-    # offers and writes back, and neither go on nor step down.
+    # Whether others lead cannot be known at the moment: hold offers and writes back,
+    # and neither go on nor step down.
     DOUBTFUL = "doubtful"
     # Somebody else may lead from now on: step down at once.
     LOST = "lost"
 
 
 class Contender(ABC):
-    """Makes this master the leader.  Used from one event loop, for one term."""
+    """Makes this master the leader.  Used from one event loop, for one term.
+
+    After LOST it is over: to stand again, make a new one.
+    """
 
     @abstractmethod
-    async def elected(self, address: Address) -> int:
-        """Stand for election as `address`; wait until elected; return the epoch.
+    async def elected(self, info: types_pb2.MasterInfo) -> None:
+        """Stand for election as this master; wait until elected.  Called once.
 
-        Epochs only ever grow, over all masters of a cluster: an order with an
-        older epoch is one of a master that no longer leads.  Called once.
+        Raises Refused when standing is not permitted.
         """
 
     @abstractmethod
     def watch(self) -> AsyncIterator[Standing]:
         """Yield the standing after `elected`, then each change; ends after LOST."""
+
+    @abstractmethod
+    def certain_until_s(self) -> float:
+        """Until when nobody else can have been elected, on the monotonic clock.
+
+        Infinite where there is nobody else, minus infinity while this master does not
+        lead.  A write is safe if it is done before that moment, whatever `watch` has
+        said so far: a process that was stopped for a while hears late of everything.
+        """
 
     @abstractmethod
     async def resign(self) -> None:

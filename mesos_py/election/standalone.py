@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
+import math
 from collections.abc import AsyncIterator, Sequence
 
-from mesos_py.address import Address, parse_address
+from mesos_py.address import Address
 from mesos_py.election.base import Contender, Detector, Standing
 from mesos_py.errors import InvalidValue
+from mesos_py.v1 import types_pb2
 
 
 class StandaloneDetector(Detector):
@@ -79,8 +80,8 @@ class StandaloneContender(Contender):
     def __init__(self) -> None:
         self._resigned = asyncio.Event()
 
-    async def elected(self, address: Address) -> int:
-        return self.EPOCH
+    async def elected(self, info: types_pb2.MasterInfo) -> None:
+        pass
 
     async def watch(self) -> AsyncIterator[Standing]:
         if not self._resigned.is_set():
@@ -88,30 +89,8 @@ class StandaloneContender(Contender):
             await self._resigned.wait()
         yield Standing.LOST
 
+    def certain_until_s(self) -> float:
+        return -math.inf if self._resigned.is_set() else math.inf
+
     async def resign(self) -> None:
         self._resigned.set()
-
-
-def parse_master(text: str, field: str = "master") -> Detector:
-    """The detector for what a `--master` says: `h:p`, or `h1:p1,h2:p2`.
-
-    Raises InvalidValue naming `field`.
-    """
-    stripped = text.strip()
-    if not stripped:
-        raise InvalidValue(field, text, "must not be empty; give host:port or h1:p1,h2:p2")
-    if stripped.lower().startswith("zk://"):
-        # Such an address may hold credentials, which belong in no error text.
-        shown = re.sub(r"//[^/]*@", "//***@", stripped)
-        raise InvalidValue(
-            field,
-            shown,
-            "this version has no ZooKeeper detector yet; give host:port or h1:p1,h2:p2",
-        )
-    addresses: list[Address] = []
-    for part in stripped.split(","):
-        address = parse_address(part, field)
-        if address in addresses:
-            raise InvalidValue(field, text, f"names {address} twice")
-        addresses.append(address)
-    return StandaloneDetector(addresses)

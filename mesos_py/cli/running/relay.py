@@ -10,7 +10,7 @@ import grpc.aio
 
 from mesos_py import rpc
 from mesos_py.address import Address, parse_address
-from mesos_py.election.standalone import parse_master
+from mesos_py.election import parse_master
 from mesos_py.errors import NotFound, NotLeader, Unavailable
 from mesos_py.operator import advance
 from mesos_py.v1 import agent_pb2

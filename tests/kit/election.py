@@ -1,0 +1,129 @@
+"""Contenders and detectors of a test, watched, over real ZooKeeper servers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import select
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Final, Self
+
+from kazoo.client import KazooClient
+
+from mesos_py.election import Contender, Standing, parse_contender
+from tests.kit.candidate import info_of
+from tests.kit.proxy import Proxy
+
+LIMIT_S: Final = 30.0
+_LOOK_S: Final = 0.005
+
+
+async def until(done: Callable[[], object], limit_s: float = LIMIT_S) -> None:
+    """As `waiting.until`, for a test with an event loop."""
+    end_s = time.monotonic() + limit_s
+    while not done():
+        assert time.monotonic() < end_s, f"not within {limit_s:g} s"
+        await asyncio.sleep(_LOOK_S)
+
+
+@contextlib.contextmanager
+def operator_of(hosts: str, credentials: str | None = None) -> Iterator[KazooClient]:
+    """A client of the test's own, to look and to meddle with."""
+    auth = [("digest", credentials)] if credentials else []
+    client = KazooClient(hosts, timeout=30.0, auth_data=auth)
+    client.start(LIMIT_S)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def candidates(client: KazooClient, path: str) -> list[dict[str, Any]]:
+    """What the candidates at `path` say, the leader first."""
+    names = sorted(name for name in client.get_children(path) if name.startswith("json.info_"))
+    return [json.loads(client.get(f"{path}/{name}")[0]) for name in names]
+
+
+class Watched:
+    """A contender with all that it has said; use it in an `async with` block.
+
+    `claimed` are the moments for which it has ever said that nobody else leads, from its
+    election on.
+    """
+
+    def __init__(self, contender: Contender, port: int = 5050) -> None:
+        self.contender = contender
+        self.port = port
+        self.standings: list[Standing] = []
+        # When each of the standings was learnt of.
+        self.moments: list[float] = []
+        self.elected_s: float | None = None
+        self.certain_until_s = -float("inf")
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [asyncio.create_task(self._stand()), asyncio.create_task(self._look())]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.contender.resign()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _stand(self) -> None:
+        await self.contender.elected(info_of(self.port))
+        self.elected_s = time.monotonic()
+        async for standing in self.contender.watch():
+            self.standings.append(standing)
+            self.moments.append(time.monotonic())
+
+    async def _look(self) -> None:
+        while True:
+            self.certain_until_s = max(self.certain_until_s, self.contender.certain_until_s())
+            await asyncio.sleep(_LOOK_S)
+
+    @property
+    def leads(self) -> bool:
+        return bool(self.standings) and self.standings[-1] is Standing.LEADING
+
+    async def wait_for(self, standing: Standing) -> float:
+        """When its last standing was learnt of, once that is `standing`."""
+        await until(lambda: self.standings[-1:] == [standing] or self._tasks[0].done())
+        assert self.standings[-1:] == [standing], self._tasks[0]
+        return self.moments[-1]
+
+    @property
+    def session(self) -> tuple[int, bytes]:
+        """Id and password of its session, for `expire_session`."""
+        client = self.contender._candidacy._session._client
+        return client._session_id, client._session_passwd
+
+
+@contextlib.asynccontextmanager
+async def contending(
+    url: str, timeout_s: float = 2.0, port: int = 5050
+) -> AsyncIterator[Watched]:
+    async with Watched(parse_contender(url, session_timeout_s=timeout_s), port) as watched:
+        yield watched
+
+
+class AnswerLost(Proxy):
+    """Lets the first request that makes a candidate through, and loses its answer."""
+
+    lost = 0
+
+    def _forward(self, source: socket.socket, sink: socket.socket) -> None:
+        if not self.lost and any(source is near for near, _ in self._pairs):
+            data = source.recv(1 << 16, socket.MSG_PEEK)
+            if b"json.info_" in data:
+                self.lost += 1
+                sink.sendall(data)
+                select.select([sink], [], [], LIMIT_S)
+                self._break_off()
+                return
+        super()._forward(source, sink)
