@@ -89,10 +89,7 @@ class AgentDaemon:
         Raises Conflict, PortInUse and InvalidValue, having left nothing behind.
         """
         flags = self.flags
-        try:
-            address = ipaddress.ip_address(flags.ip)
-        except ValueError:
-            raise InvalidValue("ip", flags.ip, "is no IP address") from None
+        told_ip = _told_ip(flags)
         attributes = parse_attributes(flags.attributes)
         isolation.resolve(flags.isolation)
         if flags.enforce_container_disk_quota and "disk" not in flags.isolation:
@@ -112,9 +109,8 @@ class AgentDaemon:
             self.port = rpc.bind(server, flags.ip, flags.port)
             info = pb.AgentInfo(
                 hostname=flags.hostname or socket.gethostname(),
-                # Listening everywhere is no address: the master goes by the host name then.
-                ip=None if address.is_unspecified else flags.ip,
-                port=self.port,
+                ip=told_ip,
+                port=flags.advertise_port or self.port,
                 resources=self._resources.to_proto(),
                 attributes=attributes,
             )
@@ -330,6 +326,23 @@ class AgentDaemon:
 async def _cancelled(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
+
+
+def _told_ip(flags: AgentFlags) -> str | None:
+    """The address that the master is told; None: it goes by the host name.
+
+    Raises InvalidValue naming the flag.
+    """
+    for name, text in (("ip", flags.ip), ("advertise-ip", flags.advertise_ip)):
+        try:
+            address = ipaddress.ip_address(text) if text is not None else None
+        except ValueError:
+            raise InvalidValue(name, text, "is no IP address") from None
+        if name == "advertise-ip" and address is not None and address.is_unspecified:
+            raise InvalidValue(name, text, "is no address that others could reach")
+    if flags.advertise_ip is not None:
+        return flags.advertise_ip
+    return None if ipaddress.ip_address(flags.ip).is_unspecified else flags.ip
 
 
 async def serve(flags: AgentFlags) -> None:

@@ -23,7 +23,9 @@ class AgentFlags(DockerFlags, SandboxFlags):
         config.REQUIRED,
         kind=config.text,
         check=config.not_empty,
-        help="Where the master is: HOST:PORT, or several, separated by commas",
+        secret=True,
+        help="Where the master is: HOST:PORT, several, separated by commas, or where masters"
+        " elect their leader: zk://[user:pass@]h1:p1,h2:p2/path",
     )
     work_dir: Path = flag(
         config.REQUIRED,
@@ -37,6 +39,15 @@ class AgentFlags(DockerFlags, SandboxFlags):
         help="Address to listen on; the master must be able to reach it",
     )
     port: int = flag(5051, kind=config.port_number, help="Port to listen on; 0 picks one")
+    advertise_ip: str | None = flag(
+        None,
+        kind=config.text,
+        help="Address that the master is told (default: ip); behind address translation, or"
+        " when ip is 0.0.0.0",
+    )
+    advertise_port: int | None = flag(
+        None, kind=config.port_number, help="Port that the master is told (default: port)"
+    )
     hostname: str | None = flag(
         None, kind=config.text, help="Name that others are shown (default: this machine's)"
     )

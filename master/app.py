@@ -3,42 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import os
 import signal
 import socket
-import uuid
-from typing import TYPE_CHECKING, Final
 
-import grpc.aio
-
-from master.allocator.base import Allocator, AllocatorOptions
-from master.api.agents import AgentChannels, UsageRelay
-from master.api.exporter import families
-from master.api.files import LogRelay
-from master.api.links import Links
-from master.api.operator import OperatorService
-from master.api.shell import Shell
-from master.api.streams import add_services
-from master.core.master import Master
-from master.flags import MasterFlags, options_of, parse_weights
-from mesos_py import config, garbage, logs, plugins, rpc
+from master.api.agents import AgentChannels
+from master.api.front import Leading, OperatorFront
+from master.api.numbers import Numbers
+from master.api.streams import add_streams
+from master.flags import MasterFlags, parse_weights
+from master.leadership import Leadership
+from master.registry.base import Storage
+from master.registry.memory import MemoryStorage, Shelf
+from master.registry.sqlite import SqliteStorage
+from master.term import Mandate, Term, make_allocator
+from mesos_py import config, garbage, logs, rpc
 from mesos_py.clock import SystemClock
-from mesos_py.election.standalone import StandaloneContender
+from mesos_py.election import Contender, Detector, StandaloneContender
+from mesos_py.election.zookeeper.url import ZooKeeperUrl, parse_url
 from mesos_py.errors import InvalidValue
 from mesos_py.files import DirectoryLock, write_atomically
-from mesos_py.ids import MasterIds
 from mesos_py.metrics import rendered
 from mesos_py.v1 import operator_pb2_grpc
 from mesos_py.v1 import types_pb2 as pb
 from mesos_py.version import VERSION
 
-if TYPE_CHECKING:
-    from mesos_py.exposition import MetricsServer
-
 log = logs.get("master")
-
-ALLOCATORS: Final = {"drf": "master.allocator.drf:DrfAllocator"}
 
 
 def master_info(master_id: str, hostname: str, ip: str, port: int) -> pb.MasterInfo:
@@ -55,91 +47,165 @@ def master_info(master_id: str, hostname: str, ip: str, port: int) -> pb.MasterI
 
 
 class MasterDaemon:
-    """One master, from start to stop."""
+    """One master, from start to stop, whether it leads or not."""
 
     def __init__(self, flags: MasterFlags) -> None:
         self.flags = flags
-        self._server: grpc.aio.Server | None = None
-        self._links = Links(max_items=200_000, max_bytes=flags.max_peer_queue_bytes)
-        self._channels = AgentChannels()
-        self._metrics: MetricsServer | None = None
-        self._shell: Shell | None = None
-        self._lock: DirectoryLock | None = None
         self.port = 0
+        self._running: asyncio.Task[None] | None = None
+        self._started_wall_s = 0.0
+        self._hostname = flags.hostname or socket.gethostname()
+        self._zk: ZooKeeperUrl | None = None
+        self._channels = AgentChannels()
+        self._leading = Leading()
+        # The registry of a master without a place for it.
+        self._shelf = Shelf()
+        self._leadership: Leadership | None = None
+        self._clean_up = contextlib.AsyncExitStack()
 
     async def start(self) -> None:
-        """Bind, wire and serve.  Raises PortInUse, Conflict and InvalidValue before serving."""
+        """Bind, wire and serve; without ZooKeeper, lead.
+
+        Raises PortInUse, Conflict and InvalidValue, having left nothing behind.
+        """
         flags = self.flags
-        if flags.work_dir is not None:
-            self._lock = DirectoryLock(flags.work_dir)
-        weights = parse_weights(flags.weights)
-        factory = plugins.resolve("mesos_py.allocators", ALLOCATORS, flags.allocator, "allocator")
-        allocator: Allocator = factory(AllocatorOptions(weights=weights))
-        try:
-            ipaddress.ip_address(flags.ip)
-        except ValueError:
-            raise InvalidValue("--ip", flags.ip, "is no IP address") from None
-        server = self._server = rpc.new_server()
-        self.port = rpc.bind(server, flags.ip, flags.port)
-        clock = SystemClock()
-        hostname = flags.hostname or socket.gethostname()
-        master_id = str(uuid.uuid4())
-        core = Master(
-            options_of(flags),
-            master_info(master_id, hostname, flags.ip, self.port),
-            MasterIds(master_id, lambda: uuid.uuid4().bytes),
-            self._links,
-            allocator,
-        )
-        shell = self._shell = Shell(core, clock)
-        for role, weight in weights.items():
-            core.set_weight(role, weight, clock.now())
-        operator = OperatorService(
-            shell,
-            LogRelay(self._channels),
-            UsageRelay(self._channels),
-            config.as_texts(flags),
-            clock.now().wall_s,
-        )
-        add_services(server, shell, self._links, StandaloneContender.EPOCH)
-        operator_pb2_grpc.add_OperatorServiceServicer_to_server(operator, server)
-        await self._serve_metrics(shell)
-        await server.start()
-        log.info("master ready", id=master_id, ip=flags.ip, port=self.port, version=VERSION)
+        self._check()
+        async with contextlib.AsyncExitStack() as stack:
+            if flags.work_dir is not None:
+                stack.callback(DirectoryLock(flags.work_dir).release)
+            server = rpc.new_server()
+            self.port = rpc.bind(server, flags.ip, flags.port)
+            self._started_wall_s = SystemClock().now().wall_s
+            leadership = self._leadership = Leadership(
+                self._leading,
+                self._info,
+                self._make_contender,
+                self._open_storage,
+                self._make_term,
+            )
+            numbers = Numbers(leadership)
+            add_streams(server, self._leading.streams_now)
+            operator_pb2_grpc.add_OperatorServiceServicer_to_server(
+                OperatorFront(self._leading, config.as_texts(flags), numbers.local), server
+            )
+            stack.push_async_callback(self._channels.close)
+            await self._serve_metrics(stack, numbers)
+            stack.push_async_callback(server.stop, rpc.LINK_TIMEOUTS.grace_s)
+            await server.start()
+            await self._begin(stack, leadership)
+            self._clean_up = stack.pop_all()
+        log.info("master ready", ip=flags.ip, port=self.port, version=VERSION)
         if flags.port_file is not None:
             write_atomically(flags.port_file, f"{self.port}\n")
+            self._clean_up.callback(flags.port_file.unlink, missing_ok=True)
 
-    async def _serve_metrics(self, shell: Shell) -> None:
+    def _check(self) -> None:
+        """All that can be known to be wrong before anything is begun."""
+        flags = self.flags
+        for name, ip in (("--ip", flags.ip), ("--advertise-ip", flags.advertise_ip)):
+            try:
+                given = ipaddress.ip_address(ip) if ip is not None else None
+            except ValueError:
+                raise InvalidValue(name, ip, "is no IP address") from None
+            if given is not None and given.is_unspecified and name == "--advertise-ip":
+                raise InvalidValue(name, ip, "is no address that others could reach")
+        if flags.zk is not None:
+            self._zk = parse_url(flags.zk, "--zk")
+            if ipaddress.ip_address(self._told_ip()).is_unspecified:
+                reason = "is what others would be told; give --advertise-ip"
+                raise InvalidValue("--ip", flags.ip, reason)
+        make_allocator(flags, parse_weights(flags.weights))
+
+    async def _begin(self, stack: contextlib.AsyncExitStack, leadership: Leadership) -> None:
+        """Stand for election; alone, wait until it is won."""
+        if self._zk is not None:
+            from mesos_py.election.zookeeper.detector import ZooKeeperDetector
+
+            detector = ZooKeeperDetector(self._zk, self.flags.zk_session_timeout_s)
+            stack.push_async_callback(detector.close)
+            following = asyncio.create_task(self._follow(detector))
+            stack.callback(following.cancel)
+        running = self._running = asyncio.create_task(leadership.run())
+
+        async def stop() -> None:
+            await leadership.stop()
+            await asyncio.gather(running, return_exceptions=True)
+
+        stack.push_async_callback(stop)
+        if self._zk is None:
+            led = asyncio.create_task(leadership.has_led.wait())
+            await asyncio.wait({running, led}, return_when=asyncio.FIRST_COMPLETED)
+            led.cancel()
+            if running.done():
+                running.result()
+
+    async def _follow(self, detector: Detector) -> None:
+        """Know who leads, for those who come to the wrong one."""
+        async for leader in detector.watch():
+            self._leading.detected = leader
+            log.info("leader detected", leader=str(leader) if leader is not None else "none")
+
+    # ---- What a leadership is made of --------------------------------------------
+
+    def _told_ip(self) -> str:
+        return self.flags.advertise_ip or self.flags.ip
+
+    def _info(self, master_id: str) -> pb.MasterInfo:
+        port = self.flags.advertise_port or self.port
+        return master_info(master_id, self._hostname, self._told_ip(), port)
+
+    def _make_contender(self) -> Contender:
+        if self._zk is None:
+            return StandaloneContender()
+        # Only who uses ZooKeeper pays for loading its client.
+        from mesos_py.election.zookeeper.contender import ZooKeeperContender
+
+        return ZooKeeperContender(self._zk, self.flags.zk_session_timeout_s)
+
+    def _open_storage(self) -> Storage:
+        if self._zk is not None:
+            from master.registry.zookeeper import open_storage
+
+            return open_storage(self._zk, self.flags.zk_session_timeout_s)
+        if self.flags.work_dir is not None:
+            return SqliteStorage(self.flags.work_dir)
+        return MemoryStorage(self._shelf)
+
+    def _make_term(self, mandate: Mandate) -> Term:
+        durable = self._zk is not None or self.flags.work_dir is not None
+        return Term(self.flags, mandate, self._channels, self._started_wall_s, durable=durable)
+
+    # ---- Metrics and the end -----------------------------------------------------
+
+    async def _serve_metrics(self, stack: contextlib.AsyncExitStack, numbers: Numbers) -> None:
         """For Prometheus, if a port was given.  Raises PortInUse."""
         if self.flags.metrics_port is None:
             return
         from mesos_py.exposition import MetricsServer
 
         async def render() -> bytes:
-            return rendered(families(shell.core.cluster, shell.failures))
+            return rendered(numbers.families())
 
         server = MetricsServer(render)
         await server.start(self.flags.ip, self.flags.metrics_port)
-        self._metrics = server
+        stack.push_async_callback(server.close)
+
+    async def run_until(self, ended: asyncio.Event) -> None:
+        """Until `ended` is set.  Raises what makes it impossible to go on."""
+        assert self._running is not None, "start() was not awaited"
+        asked = asyncio.create_task(ended.wait())
+        await asyncio.wait({asked, self._running}, return_when=asyncio.FIRST_COMPLETED)
+        asked.cancel()
+        if self._running.done():
+            self._running.result()
 
     async def stop(self) -> None:
         """Stop serving: peers are told by the end of their streams, and come back."""
-        if self._shell is not None:
-            self._shell.stop()
-        self._links.close_all("the master is stopping")
-        if self._server is not None:
-            await self._server.stop(rpc.LINK_TIMEOUTS.grace_s)
-        await self._channels.close()
-        if self._metrics is not None:
-            await self._metrics.close()
-        if self.flags.port_file is not None and self.port:
-            self.flags.port_file.unlink(missing_ok=True)
-        if self._lock is not None:
-            self._lock.release()
+        await self._clean_up.aclose()
 
 
 async def serve(flags: MasterFlags) -> None:
-    """Run a master until SIGTERM or SIGINT."""
+    """Run a master until SIGTERM or SIGINT.  Raises what makes it impossible to go on."""
     daemon = MasterDaemon(flags)
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -148,7 +214,7 @@ async def serve(flags: MasterFlags) -> None:
     try:
         await daemon.start()
         garbage.settle()
-        await ended.wait()
+        await daemon.run_until(ended)
         log.info("master stopping", pid=os.getpid())
     finally:
         await daemon.stop()

@@ -8,7 +8,7 @@ from typing import Final
 
 from master.core.cluster import Options
 from mesos_py import config, rpc
-from mesos_py.config import at_least, flag
+from mesos_py.config import at_least, between, flag
 from mesos_py.errors import InvalidValue
 
 ENV_PREFIX: Final = "MESOS_PY_MASTER_"
@@ -25,6 +25,28 @@ class MasterFlags:
         help="Address to listen on; agents and schedulers must be able to reach it",
     )
     port: int = flag(5050, kind=config.port_number, help="Port to listen on; 0 picks one")
+    advertise_ip: str | None = flag(
+        None,
+        kind=config.text,
+        help="Address that others are told to reach this master by (default: ip); behind"
+        " address translation, or when ip is 0.0.0.0",
+    )
+    advertise_port: int | None = flag(
+        None, kind=config.port_number, help="Port that others are told (default: port)"
+    )
+    zk: str | None = flag(
+        None,
+        kind=config.text,
+        secret=True,
+        help="ZooKeeper where masters elect their leader and keep what outlives them, as"
+        " zk://[user:pass@]h1:p1,h2:p2/path (default: this master is alone)",
+    )
+    zk_session_timeout_s: float = flag(
+        10.0,
+        kind=config.duration_s,
+        check=between(1, 120),
+        help="After this long without word from a leader another one is elected",
+    )
     hostname: str | None = flag(
         None, kind=config.text, help="Name that others are shown (default: this machine's)"
     )
@@ -119,7 +141,7 @@ def parse_weights(items: tuple[str, ...]) -> dict[str, float]:
     return weights
 
 
-def options_of(flags: MasterFlags) -> Options:
+def options_of(flags: MasterFlags, *, durable: bool) -> Options:
     return Options(
         offer_timeout_s=flags.offer_timeout_s,
         heartbeat_s=flags.heartbeat_s,
@@ -131,4 +153,5 @@ def options_of(flags: MasterFlags) -> Options:
         max_unreachable_tasks=flags.max_unreachable_tasks_per_framework,
         allocation_window_s=flags.allocation_window_s,
         protocol_version=rpc.PROTOCOL_VERSION,
+        durable=durable,
     )

@@ -201,8 +201,9 @@ class OperatorClient:
     def _chunks(self, request: agent_pb2.ReadLogRequest) -> Iterator[agent_pb2.LogChunk]:
         if self._leader is None:
             # Whether a stream is answered shows only with its first chunk, which
-            # may take for ever: so who leads is found out beforehand.
-            self.execute(pb.Call(type=pb.Call.GET_HEALTH))
+            # may take for ever: so who leads is found out beforehand,
+            # by a call that only a leader answers.
+            self.execute(pb.Call(type=pb.Call.GET_WEIGHTS))
         leader = cast(Address, self._leader)
         stream = self._stub(leader).ReadLog(request)
         try:

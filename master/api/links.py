@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 
 from master.api.frames import entry
 from mesos_py import logs
+from mesos_py.errors import MesosPyError
 from mesos_py.outbox import Outbox
 from mesos_py.v1 import agent_pb2, scheduler_pb2
 
@@ -36,10 +37,16 @@ class Links:
         self._links: dict[int, Link] = {}
         self._numbers = itertools.count(1)
         self.overflows = 0
-        # Writes to the registry that wait to be taken: see registrar.
+        self._none = asyncio.Event()
+        self._none.set()
+        # Why all streams were ended at once.
+        self.ended: MesosPyError | None = None
+        # What the core has written to the registry and nobody has taken yet, and who is
+        # told that there is something.
         self.writes: deque[tuple[int, Mapping[str, bytes | None]]] = deque()
-        # Who finds out what it means that an agent has newer orders than this master's.
-        self.on_newer_epoch: Callable[[int], object] | None = None
+        self.on_store: Callable[[], None] = lambda: None
+        # Who learns that an agent has obeyed a later leadership than ours.
+        self.on_newer_epoch: Callable[[int], None] = lambda epoch: None
 
     def __len__(self) -> int:
         return len(self._links)
@@ -56,14 +63,27 @@ class Links:
 
         queue: Outbox[bytes] = Outbox(self._max_items, self._max_bytes, overflowed)
         link = self._links[number] = Link(number, peer, queue)
+        self._none.clear()
         return link
 
     def forget(self, link: Link) -> None:
         self._links.pop(link.number, None)
+        if not self._links:
+            self._none.set()
 
-    def close_all(self, reason: str) -> None:
+    async def gone(self) -> None:
+        """Until there is no link."""
+        await self._none.wait()
+
+    def end(self, error: MesosPyError, *, drain: bool) -> None:
+        """End all streams with `error`, with `drain` after what is queued has been sent.
+
+        The first error stays.
+        """
+        if self.ended is None:
+            self.ended = error
         for link in self._links.values():
-            link.queue.close(reason)
+            link.queue.close(error.message, drain=drain)
 
     # ---- Outbox of the core ------------------------------------------------
 
@@ -87,12 +107,12 @@ class Links:
 
     def store(self, number: int, changes: Mapping[str, bytes | None]) -> None:
         self.writes.append((number, changes))
+        self.on_store()
 
     def newer_epoch(self, epoch: int) -> None:
         log.error("an agent knows a newer leadership", epoch=epoch)
-        if self.on_newer_epoch is not None:
-            # Not at once: the core is in the middle of a step.
-            asyncio.get_running_loop().call_soon(self.on_newer_epoch, epoch)
+        # Not at once: the core is in the middle of a step.
+        asyncio.get_running_loop().call_soon(self.on_newer_epoch, epoch)
 
     def dropped(self, reason: str, **ids: object) -> None:
         log.warning("dropped", reason=reason, **ids)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import grpc
 import grpc.aio
@@ -17,7 +18,7 @@ from master.core import explain
 from master.core.cluster import Cluster
 from master.core.records import Framework, Task
 from mesos_py import logs, rpc
-from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound
+from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound, Unavailable
 from mesos_py.states import is_terminal, short_name
 from mesos_py.v1 import agent_pb2, operator_pb2_grpc
 from mesos_py.v1 import operator_pb2 as op
@@ -29,6 +30,14 @@ log = logs.get("master.operator")
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 
+class Tenure(NamedTuple):
+    """Since when this process runs and leads, and which leadership that is."""
+
+    started_wall_s: float
+    elected_wall_s: float
+    epoch: int
+
+
 class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     """Unary calls; each reads or changes the core in one step, or asks the agents."""
 
@@ -38,13 +47,14 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         relay: LogRelay,
         usage: UsageRelay,
         flags: Mapping[str, str],
-        started_wall_s: float,
+        tenure: Tenure,
     ) -> None:
         self._shell = shell
         self._relay = relay
         self._usage = usage
         self._flags = flags
-        self._started_wall_s = started_wall_s
+        self.tenure = tenure
+        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     @property
     def _c(self) -> Cluster:
@@ -55,6 +65,8 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         try:
             if handler is None:
                 raise InvalidValue("type", request.type, "is not supported by this master")
+            if request.type in CHANGES and not await self._shell.certainty.wait():
+                raise Unavailable("the leadership has ended; nothing was done")
             answer = handler(self, request)
             return answer if isinstance(answer, op.Response) else await answer
         except MesosPyError as error:
@@ -87,14 +99,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         return op.Response(type=op.Response.GET_FLAGS, get_flags=op.Response.GetFlags(flags=flags))
 
     def get_version(self, _: op.Call) -> op.Response:
-        info = pb.VersionInfo(
-            version=VERSION,
-            protocol_version=rpc.PROTOCOL_VERSION,
-            oldest_protocol_version=rpc.OLDEST_PROTOCOL_VERSION,
-        )
-        return op.Response(
-            type=op.Response.GET_VERSION, get_version=op.Response.GetVersion(version_info=info)
-        )
+        return version_response()
 
     def get_metrics(self, _: op.Call) -> op.Response:
         numbers = gauges(self._c, self._shell.failures)
@@ -107,8 +112,10 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     def get_master(self, _: op.Call) -> op.Response:
         answer = op.Response.GetMaster(
             master_info=self._c.info,
-            start_time=self._started_wall_s,
-            elected_time=self._started_wall_s,
+            start_time=self.tenure.started_wall_s,
+            elected_time=self.tenure.elected_wall_s,
+            epoch=self.tenure.epoch,
+            leading=True,
         )
         return op.Response(type=op.Response.GET_MASTER, get_master=answer)
 
@@ -283,14 +290,40 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         self._shell.core.kill_task(task, policy)
         return op.Response(type=op.Response.DONE)
 
-    def update_weights(self, call: op.Call) -> op.Response:
-        core = self._shell.core
-        infos = call.update_weights.weight_infos
-        for info in infos:
-            core.check_weight(info.role, info.weight)
-        for info in infos:
-            core.set_weight(info.role, info.weight, self._shell.now())
+    async def update_weights(self, call: op.Call) -> op.Response:
+        weights = {info.role: info.weight for info in call.update_weights.weight_infos}
+        now = self._shell.now()
+        return await self._done(lambda done: self._shell.core.set_weights(weights, now, done))
+
+    async def _done(self, change: Callable[[Callable[[], None]], None]) -> op.Response:
+        """DONE when what `change` begins is certain; it is given what to call then.
+
+        Raises what `change` raises, and Unavailable when the leadership ends before.
+        """
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        change(lambda: None if done.done() else done.set_result(None))
+        self._shell.rearm()
+        await asyncio.wait({done, self._ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not done.done():
+            raise Unavailable("the leadership has ended; whether it was done is not known")
         return op.Response(type=op.Response.DONE)
+
+    def end(self) -> None:
+        """The leadership is over: nobody waits any longer.  Idempotent."""
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+
+def version_response() -> op.Response:
+    """What GET_VERSION answers."""
+    info = pb.VersionInfo(
+        version=VERSION,
+        protocol_version=rpc.PROTOCOL_VERSION,
+        oldest_protocol_version=rpc.OLDEST_PROTOCOL_VERSION,
+    )
+    return op.Response(
+        type=op.Response.GET_VERSION, get_version=op.Response.GetVersion(version_info=info)
+    )
 
 
 Handler: TypeAlias = Callable[
@@ -316,3 +349,6 @@ HANDLERS: Final[dict[int, Handler]] = {
     op.Call.EXPLAIN: OperatorService.explain,
     op.Call.GET_USAGE: OperatorService.get_usage,
 }
+
+# What a master does only while it is certain that it leads.
+CHANGES: Final = frozenset({op.Call.UPDATE_WEIGHTS, op.Call.TEARDOWN, op.Call.KILL_TASK})

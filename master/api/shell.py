@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final, ParamSpec
 
+from master.api.certainty import LOOK_S, Certainty
 from master.api.turns import Turns
 from master.core.master import Master
 from mesos_py import logs
@@ -21,8 +22,10 @@ P = ParamSpec("P")
 class Shell:
     """Owns the core's timer.  All calls from the event loop's thread."""
 
-    def __init__(self, core: Master, clock: Clock) -> None:
+    def __init__(self, core: Master, clock: Clock, certainty: Certainty | None = None) -> None:
+        """Without `certainty` this master leads, and nobody can dispute it."""
         self.core = core
+        self.certainty = certainty if certainty is not None else Certainty()
         self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
         self._armed_s = float("inf")
@@ -69,5 +72,12 @@ class Shell:
 
     def _wake(self) -> None:
         self._timer = None
+        if not self.certainty.certain():
+            # What is due stays due.  The core is told how late it is, and forgives.
+            if not self.certainty.over.is_set():
+                loop = asyncio.get_running_loop()
+                self._armed_s = loop.time() + LOOK_S
+                self._timer = loop.call_at(self._armed_s, self._wake)
+            return
         self.guarded("tick", self.core.tick, self.now(), time.perf_counter)
         self.rearm()

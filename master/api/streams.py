@@ -10,7 +10,7 @@ As async generators of messages they would cost a third more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -21,7 +21,7 @@ from master.api.links import Link, Links
 from master.api.shell import Shell
 from mesos_py import logs, rpc
 from mesos_py.clock import Now
-from mesos_py.errors import Unavailable
+from mesos_py.errors import NotLeader, Unavailable
 from mesos_py.v1 import agent_pb2, scheduler_pb2
 
 log = logs.get("master.streams")
@@ -32,6 +32,7 @@ MAX_BATCH_BYTES: Final = 4 * 1024 * 1024
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 OnCall: TypeAlias = Callable[[int, Any, Now], None]
 OnEnd: TypeAlias = Callable[[int, Now], None]
+Serve: TypeAlias = Callable[[object, Context], Coroutine[Any, Any, None]]
 
 
 class Stream:
@@ -44,7 +45,7 @@ class Stream:
         links: Links,
         on_call: OnCall,
         on_end: OnEnd,
-        tail: bytes,
+        tail: bytes = b"",
     ) -> None:
         """`tail` is put after the entries of each batch: the other fields of its message."""
         self._name = name
@@ -60,28 +61,38 @@ class Stream:
         """Talk to one peer until the stream ends from either side."""
         handler = asyncio.current_task()
         assert handler is not None
-        link = self._links.open(context.peer(), handler.cancel)
+        links, certainty = self._links, self._shell.certainty
+        link = links.open(context.peer(), handler.cancel)
         reader = asyncio.create_task(self._read(context, link))
         try:
             async for events in link.queue.batches(MAX_BATCH_ITEMS, MAX_BATCH_BYTES):
+                # Also what was decided in time must not leave when it may be too late.
+                if not certainty.certain() and not await certainty.wait():
+                    break
                 await context.write(b"".join(events) + self._tail)
+            if links.ended is not None:
+                await rpc.abort(context, links.ended)
         except Unavailable as error:
             await rpc.abort(context, error)
         finally:
             reader.cancel()
             self._links.forget(link)
             shell = self._shell
-            shell.guarded(self._on_end_step, self._on_end, link.number, shell.now())
-            shell.rearm()
+            # After the leadership the core decides nothing more.
+            if not certainty.over.is_set():
+                shell.guarded(self._on_end_step, self._on_end, link.number, shell.now())
+                shell.rearm()
 
     async def _read(self, context: Context, link: Link) -> None:
-        turns = self._shell.turns
+        turns, certainty = self._shell.turns, self._shell.certainty
         try:
             while (message := await context.read()) is not grpc.aio.EOF:
+                if not certainty.certain() and not await certainty.wait():
+                    return
                 if turns.free():
-                    done = self._take(link.number, message)
+                    done = self._take(link, message)
                 else:
-                    done = await turns.take(partial(self._take, link.number, message))
+                    done = await turns.take(partial(self._take, link, message))
                 if not done:
                     link.queue.close("a call could not be carried out; see the master's log")
                     return
@@ -90,10 +101,14 @@ class Stream:
             log.warning("stream broken", link=link.number, peer=link.peer, kind=self._name)
         link.queue.close("the peer ended the stream", drain=False)
 
-    def _take(self, link: int, message: Any) -> bool:
+    def _take(self, link: Link, message: Any) -> bool:
         """Hand the calls of one batch to the core.  False if one could not be carried out."""
         shell = self._shell
-        done = shell.guarded(self._on_call_step, self._hand_in, link, message)
+        if not shell.certainty.certain():
+            # While it waited for its turn.  For the peer these calls went down with its link.
+            link.queue.close("this master is not sure that it leads")
+            return False
+        done = shell.guarded(self._on_call_step, self._hand_in, link.number, message)
         shell.rearm()
         return done
 
@@ -104,29 +119,56 @@ class Stream:
             on_call(link, call, now)
 
 
-def add_services(server: grpc.aio.Server, shell: Shell, links: Links, epoch: int) -> None:
-    """Serve SchedulerService and AgentService on `server`."""
-    core = shell.core
-    schedulers = Stream(
-        "framework", shell, links, core.framework_call, core.framework_disconnected, b""
-    )
-    agents = Stream(
-        "agent",
-        shell,
-        links,
-        core.agent_call,
-        core.agent_disconnected,
-        agent_pb2.Events(epoch=epoch).SerializeToString(),
-    )
+class Streams:
+    """Both kinds of streams of one leadership; `epoch` goes with all orders to agents."""
+
+    def __init__(self, shell: Shell, links: Links, epoch: int) -> None:
+        core = shell.core
+        self.schedulers = Stream(
+            "framework",
+            shell,
+            links,
+            core.framework_call,
+            core.framework_disconnected,
+        )
+        self.agents = Stream(
+            "agent",
+            shell,
+            links,
+            core.agent_call,
+            core.agent_disconnected,
+            tail=agent_pb2.Events(epoch=epoch).SerializeToString(),
+        )
+
+
+def add_streams(server: grpc.aio.Server, now: Callable[[], Streams]) -> None:
+    """Serve SchedulerService and AgentService on `server`.
+
+    `now` gives those of the present leadership; raises NotLeader if there is none.
+    """
+
+    async def schedulers(requests: object, context: Context) -> None:
+        await (await _leading(now, context)).schedulers.serve(requests, context)
+
+    async def agents(requests: object, context: Context) -> None:
+        await (await _leading(now, context)).agents.serve(requests, context)
+
     _add(server, scheduler_pb2, "SchedulerService", "Subscribe", schedulers)
     _add(server, agent_pb2, "AgentService", "Connect", agents)
 
 
-def _add(server: grpc.aio.Server, module: Any, service: str, method: str, stream: Stream) -> None:
+async def _leading(now: Callable[[], Streams], context: Context) -> Streams:
+    try:
+        return now()
+    except NotLeader as error:
+        await rpc.abort(context, error)
+
+
+def _add(server: grpc.aio.Server, module: Any, service: str, method: str, serve: Serve) -> None:
     # Not by the generated function, which has every answer serialized: ours are bytes.
     name = module.DESCRIPTOR.services_by_name[service].full_name
     handler: grpc.RpcMethodHandler[Any, Any] = grpc.stream_stream_rpc_method_handler(
-        stream.serve, request_deserializer=module.Calls.FromString
+        serve, request_deserializer=module.Calls.FromString
     )
     server.add_generic_rpc_handlers(
         (grpc.method_handlers_generic_handler(name, {method: handler}),)

@@ -21,11 +21,13 @@ from master.core import admission, agents, calls, frameworks, messages, offers, 
 from master.core.cluster import Cluster, Options
 from master.core.outbox import Outbox
 from master.core.records import Task
+from master.core.registry import WEIGHT
 from master.core.timers import STALL_S
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue, NotFound
 from mesos_py.ids import IdSource, check_role
 from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import registry_pb2 as reg
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
@@ -54,10 +56,6 @@ class Master:
         Called once, when this master can listen and before any other input.
         """
         recovery.recover(self.cluster, records, now)
-
-    def raise_epoch(self, epoch: int) -> None:
-        """This leadership has the number `epoch` from now on, which is higher."""
-        self.cluster.epoch = epoch
 
     # ---- Streams ---------------------------------------------------------
 
@@ -113,11 +111,26 @@ class Master:
         if not 0 < weight < float("inf"):
             raise InvalidValue(f"weight of {role}", weight, "must be a number above zero")
 
-    def set_weight(self, role: str, weight: float, now: Now) -> None:
-        """Takes effect with the next allocation; running tasks are not touched.
+    def set_weights(self, weights: Mapping[str, float], now: Now, done: Callable[[], None]) -> None:
+        """Take effect with the next allocation; running tasks are not touched.
 
-        Raises as check_weight does.
+        `done` is called once that is certain to outlive this master.  Raises as
+        check_weight does, and nothing has changed then.
         """
+        c = self.cluster
+        for role, weight in weights.items():
+            self.check_weight(role, weight)
+
+        def apply(now: Now) -> None:
+            for role, weight in weights.items():
+                self.set_weight(role, weight, now)
+            done()
+
+        records = {WEIGHT + role: reg.Weight(weight=weight) for role, weight in weights.items()}
+        c.registry.write(records, apply, now)
+
+    def set_weight(self, role: str, weight: float, now: Now) -> None:
+        """As set_weights, but at once, and not stored: what the flags of this master say."""
         self.check_weight(role, weight)
         self.cluster.weights[role] = weight
         self.cluster.allocator.tell(WeightChanged(role, weight))

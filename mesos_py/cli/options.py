@@ -44,7 +44,7 @@ SIZE: Final = KindType(size_bytes)
 
 master_option: Final = click.option(
     "--master",
-    metavar="HOST:PORT[,...]",
+    metavar="HOST:PORT[,...]|zk://...",
     envvar=MASTER_VARIABLE,
     help=f"Where the master is.  [environment: {MASTER_VARIABLE}; default: 127.0.0.1:5050]",
 )

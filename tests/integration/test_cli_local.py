@@ -31,9 +31,13 @@ def local(directory: Path, *args: str, **options) -> Ended:
 
 
 def pids_below(pid: int) -> list[int]:
-    """All processes that come from `pid`."""
+    """All processes that come from `pid`; none if that is gone meanwhile."""
     found: list[int] = []
-    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except FileNotFoundError:
+        return found
+    for child in children:
         found += [int(child), *pids_below(int(child))]
     return found
 

@@ -105,9 +105,7 @@ class Watched:
 
 
 @contextlib.asynccontextmanager
-async def contending(
-    url: str, timeout_s: float = 2.0, port: int = 5050
-) -> AsyncIterator[Watched]:
+async def contending(url: str, timeout_s: float = 2.0, port: int = 5050) -> AsyncIterator[Watched]:
     async with Watched(parse_contender(url, session_timeout_s=timeout_s), port) as watched:
         yield watched
 

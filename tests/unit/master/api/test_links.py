@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from master.api.links import Links
+from mesos_py.errors import NotLeader
 from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
@@ -71,10 +72,35 @@ async def test_a_closed_link_sends_what_was_put_before_and_nothing_after(links):
     assert [event.type for event in await queued(link)] == [sched.Event.ERROR]
 
 
-async def test_all_links_are_closed_when_the_master_stops(links):
+@pytest.mark.parametrize("drain", [True, False])
+async def test_all_links_end_with_the_same_error_after_what_is_queued_or_at_once(links, drain):
     opened = [links.open("a", never) for _ in range(3)]
-    links.close_all("the master is stopping")
-    assert {link.queue.closed for link in opened} == {"the master is stopping"}
+    for link in opened:
+        links.to_framework(link.number, sched.Event(type=sched.Event.HEARTBEAT))
+    error = NotLeader("b:5050")
+    links.end(error, drain=drain)
+    assert links.ended is error
+    assert {link.queue.closed for link in opened} == {error.message}
+    assert [len(await queued(link)) for link in opened] == [1 if drain else 0] * 3
+
+
+async def test_who_waits_for_the_last_link_is_told_when_it_is_gone(links):
+    await links.gone()
+    first, second = links.open("a", never), links.open("b", never)
+    waiting = asyncio.create_task(links.gone())
+    links.forget(first)
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    links.forget(second)
+    await waiting
+
+
+async def test_writes_to_the_registry_wait_in_order_and_somebody_is_told(links):
+    told = []
+    links.on_store = lambda: told.append(len(links.writes))
+    links.store(1, {"a": b"1"})
+    links.store(2, {})
+    assert (told, list(links.writes)) == ([1, 2], [(1, {"a": b"1"}), (2, {})])
 
 
 async def test_a_peer_that_reads_too_slowly_is_cut_off_once_and_not_in_the_middle_of_a_step():

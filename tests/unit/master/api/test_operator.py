@@ -8,7 +8,7 @@ import pytest
 
 from master.api.agents import AgentChannels, UsageRelay
 from master.api.files import LogRelay
-from master.api.operator import HANDLERS, OperatorService
+from master.api.operator import HANDLERS, OperatorService, Tenure
 from master.api.shell import Shell
 from mesos_py import rpc
 from mesos_py.errors import Conflict, InvalidValue, NotFound, Unavailable
@@ -48,7 +48,7 @@ class Scene:
         self.channels = AgentChannels()
         self.usage = UsageRelay(self.channels)
         self.service = OperatorService(
-            self.shell, LogRelay(self.channels), self.usage, {"port": "5050"}, 5.0
+            self.shell, LogRelay(self.channels), self.usage, {"port": "5050"}, Tenure(4.0, 5.0, 3)
         )
 
     async def ask(self, kind, **fields):
@@ -109,7 +109,8 @@ async def test_health_flags_version_and_master(scene):
     assert version.version == VERSION
     assert version.protocol_version == rpc.PROTOCOL_VERSION
     master = (await scene.ask(Call.GET_MASTER)).get_master
-    assert (master.master_info.id, master.start_time, master.elected_time) == ("m", 5.0, 5.0)
+    assert (master.master_info.id, master.start_time, master.elected_time) == ("m", 4.0, 5.0)
+    assert (master.epoch, master.leading) == (3, True)
 
 
 async def test_metrics_count_what_there_is_and_what_happened(scene):
@@ -389,10 +390,10 @@ async def test_what_is_not_there_cannot_be_explained(scene, known):
 
 async def test_a_fault_of_ours_is_an_internal_error_and_the_master_stays_up(scene):
     agent = scene.world.agent()
-    scene.world.cluster.agents[agent.id].version = None
+    scene.world.cluster.agents[agent.id].total = None
     code, _ = await scene.refused(Call.GET_AGENTS)
     assert code == grpc.StatusCode.INTERNAL
-    scene.world.cluster.agents[agent.id].registered = scene.world.clock.now()
+    scene.world.cluster.agents[agent.id].total = scene.world.cluster.ledger.free(agent.id)
     assert (await scene.ask(Call.GET_AGENTS)).get_agents.agents
 
 
@@ -423,7 +424,9 @@ async def test_a_log_comes_from_the_tasks_agent(scene):
     scene.world.agent()
     framework = scene.world.framework()
     framework.start("t1")
-    scene.service = OperatorService(scene.shell, Relay([b"a", b"b"]), scene.usage, {}, 0.0)
+    scene.service = OperatorService(
+        scene.shell, Relay([b"a", b"b"]), scene.usage, {}, Tenure(0, 0, 1)
+    )
     assert [chunk.data for chunk in await chunks(scene, "t1")] == [b"a", b"b"]
 
 
@@ -435,7 +438,7 @@ async def test_a_log_of_nothing_or_of_an_agent_that_is_away(scene):
     framework = scene.world.framework()
     framework.start("t1")
     scene.service = OperatorService(
-        scene.shell, Relay(Unavailable("agent is away")), scene.usage, {}, 0.0
+        scene.shell, Relay(Unavailable("agent is away")), scene.usage, {}, Tenure(0, 0, 1)
     )
     with pytest.raises(Aborted) as caught:
         await chunks(scene, "t1")

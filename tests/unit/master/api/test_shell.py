@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 
+from master.api.certainty import Certainty
 from master.api.shell import Shell
 from mesos_py.clock import Now
 
@@ -122,3 +123,28 @@ async def test_a_stopped_shell_wakes_nobody(shell):
     shell.stop()
     assert armed_s(shell) is None
     assert shell.core.ticks == []
+
+
+async def test_while_the_leadership_is_in_doubt_the_core_is_not_woken_and_what_is_due_stays_due():
+    certainty = Certainty()
+    shell = Shell(cast("Any", Core()), LoopClock(), certainty)
+    due_s = shell.now().monotonic_s
+    certainty.doubt()
+    shell.core.deadlines = [due_s]
+    shell.rearm()
+    await asyncio.sleep(0.01)
+    assert shell.core.ticks == []
+    certainty.trust()
+    await woken(shell)
+    assert shell.core.ticks[0] >= due_s
+    shell.stop()
+
+
+async def test_after_the_leadership_the_core_is_never_woken_again():
+    certainty = Certainty()
+    shell = Shell(cast("Any", Core()), LoopClock(), certainty)
+    certainty.end()
+    shell.core.deadlines = [shell.now().monotonic_s]
+    shell.rearm()
+    await asyncio.sleep(0.01)
+    assert (shell.core.ticks, armed_s(shell)) == ([], None)

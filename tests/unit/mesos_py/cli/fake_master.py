@@ -133,6 +133,9 @@ class FakeMaster(OperatorServiceServicer):
         tasks = [t for t in self.tasks if not wanted or t.framework_id.value == wanted]
         return pb.Response(get_tasks=pb.Response.GetTasks(tasks=tasks))
 
+    def _get_weights(self, _):
+        return pb.Response(type=pb.Response.GET_WEIGHTS)
+
     def _get_roles(self, _):
         return pb.Response(get_roles=pb.Response.GetRoles(roles=self.roles))
 

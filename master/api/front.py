@@ -1,0 +1,116 @@
+"""What all the world sees of a master, whether it leads or not.
+
+The server lives as long as the process; leaderships come and go.  A master that does not
+lead sends everybody to the one that does, and answers what is about itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import grpc.aio
+
+from master.api.operator import OperatorService, version_response
+from master.api.streams import Streams
+from mesos_py import rpc
+from mesos_py.address import Address
+from mesos_py.errors import NotLeader
+from mesos_py.v1 import agent_pb2, operator_pb2_grpc
+from mesos_py.v1 import operator_pb2 as op
+from mesos_py.v1 import types_pb2 as pb
+
+Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
+
+
+class Leading:
+    """The services of the present leadership, if there is one, and who else leads."""
+
+    def __init__(self) -> None:
+        self.streams: Streams | None = None
+        self.operator: OperatorService | None = None
+        # Who leads as far as the election has told, also when it is this master.
+        self.detected: Address | None = None
+
+    def begin(self, streams: Streams, operator: OperatorService) -> None:
+        """This master leads."""
+        self.streams, self.operator = streams, operator
+
+    def end(self) -> None:
+        """It does not any more.  Idempotent."""
+        self.streams = self.operator = None
+
+    def not_leader(self) -> NotLeader:
+        return NotLeader(None if self.detected is None else str(self.detected))
+
+    def streams_now(self) -> Streams:
+        """Raises NotLeader."""
+        if self.streams is None:
+            raise self.not_leader()
+        return self.streams
+
+
+class OperatorFront(operator_pb2_grpc.OperatorServiceServicer):
+    """OperatorService of whoever leads; of a master that does not, what is its own."""
+
+    def __init__(
+        self, leading: Leading, flags: Mapping[str, str], metrics: Callable[[], list[pb.Metric]]
+    ) -> None:
+        self._leading = leading
+        self._flags = flags
+        self._metrics = metrics
+
+    async def Execute(self, request: op.Call, context: Context) -> op.Response:
+        operator = self._leading.operator
+        if operator is not None:
+            return await operator.Execute(request, context)
+        answer = _LOCAL.get(request.type)
+        if answer is None:
+            await rpc.abort(context, self._leading.not_leader())
+        return answer(self)
+
+    async def ReadLog(
+        self, request: agent_pb2.ReadLogRequest, context: Context
+    ) -> AsyncIterator[agent_pb2.LogChunk]:
+        operator = self._leading.operator
+        if operator is None:
+            await rpc.abort(context, self._leading.not_leader())
+        async for chunk in operator.ReadLog(request, context):
+            yield chunk
+
+    # ---- Without leading -------------------------------------------------------
+
+    def get_health(self) -> op.Response:
+        health = op.Response.GetHealth(healthy=True)
+        return op.Response(type=op.Response.GET_HEALTH, get_health=health)
+
+    def get_version(self) -> op.Response:
+        return version_response()
+
+    def get_flags(self) -> op.Response:
+        flags = [pb.Flag(name=name, value=value) for name, value in self._flags.items()]
+        return op.Response(type=op.Response.GET_FLAGS, get_flags=op.Response.GetFlags(flags=flags))
+
+    def get_metrics(self) -> op.Response:
+        metrics = op.Response.GetMetrics(metrics=self._metrics())
+        return op.Response(type=op.Response.GET_METRICS, get_metrics=metrics)
+
+    def get_master(self) -> op.Response:
+        answer = op.Response.GetMaster(leading=False)
+        leader = self._leading.detected
+        if leader is not None:
+            answer.master_info.address.hostname = leader.host
+            answer.master_info.address.port = leader.port
+        return op.Response(type=op.Response.GET_MASTER, get_master=answer)
+
+
+_LOCAL: Final[dict[int, Callable[[OperatorFront], op.Response]]] = {
+    op.Call.GET_HEALTH: OperatorFront.get_health,
+    op.Call.GET_VERSION: OperatorFront.get_version,
+    op.Call.GET_FLAGS: OperatorFront.get_flags,
+    op.Call.GET_METRICS: OperatorFront.get_metrics,
+    op.Call.GET_MASTER: OperatorFront.get_master,
+}
+
+
+__all__ = ["Leading", "OperatorFront"]
