@@ -53,7 +53,7 @@ class Daemon:
         self._directory = directory
         self._port_file = directory / f"{name}.port"
         self._process: subprocess.Popen[bytes] | None = None
-        self._paused = False
+        self.paused = False
         self.port = 0
 
     # ---- Life ------------------------------------------------------------
@@ -120,20 +120,20 @@ class Daemon:
     def kill(self) -> None:
         """SIGKILL."""
         self.process.kill()
-        self._paused = False
+        self.paused = False
         self.wait()
 
     def pause(self) -> None:
         """SIGSTOP; it stands still when this returns."""
         self.process.send_signal(signal.SIGSTOP)
-        self._paused = True
+        self.paused = True
         stat = Path(f"/proc/{self.process.pid}/stat")
         until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
 
     def resume(self) -> None:
-        if self._paused:
+        if self.paused:
             self.process.send_signal(signal.SIGCONT)
-            self._paused = False
+            self.paused = False
 
 
 class Cluster:
@@ -144,6 +144,7 @@ class Cluster:
         # Tasks may run as other users: they must reach their sandboxes.
         directory.chmod(0o755)
         self.master = Daemon("master", "master", directory, flags)
+        self.masters = [self.master]
         self.agents: list[Daemon] = []
         self._operator: OperatorClient | None = None
 
@@ -168,7 +169,7 @@ class Cluster:
     def _end(self) -> dict[str, int]:
         """Ask all that live to end, the master last; their exit codes."""
         codes: dict[str, int] = {}
-        for group in (self.agents, [self.master]):
+        for group in (self.agents, self.masters):
             living = [daemon for daemon in group if daemon.alive]
             for daemon in living:
                 daemon.resume()
@@ -177,15 +178,23 @@ class Cluster:
         return codes
 
     def _kill_all(self) -> None:
-        for daemon in (*self.agents, self.master):
+        for daemon in self.daemons:
             if daemon.alive:
                 daemon.kill()
         for pid in self.strays():
             os.kill(pid, signal.SIGKILL)
 
+    @property
+    def daemons(self) -> list[Daemon]:
+        return [*self.agents, *self.masters]
+
+    def others(self) -> set[int]:
+        """Processes that may work in the directory beside the daemons."""
+        return set()
+
     def strays(self) -> list[int]:
         """Processes that work in this cluster's directory, daemons excepted."""
-        daemons = {d.process.pid for d in (*self.agents, self.master) if d.alive}
+        daemons = {d.process.pid for d in self.daemons if d.alive} | self.others()
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
@@ -273,7 +282,7 @@ class Cluster:
 
     def assert_no_internal_error(self) -> None:
         """No daemon has logged a traceback, except of bytes that are no message at all."""
-        for daemon in (self.master, *self.agents):
+        for daemon in self.daemons:
             for record in _RECORD.split(daemon.log):
                 if "Traceback" in record and "[DecodeError]" not in record:
                     raise AssertionError(f"{daemon.name}: {record}")
@@ -282,8 +291,8 @@ class Cluster:
     def undisturbed(self) -> Iterator[None]:
         """Whatever happens in the block: afterwards the daemons live and are as before."""
         yield
-        living = [daemon.name for daemon in (self.master, *self.agents) if daemon.alive]
-        assert living == [daemon.name for daemon in (self.master, *self.agents)]
+        living = [daemon.name for daemon in self.daemons if daemon.alive]
+        assert living == [daemon.name for daemon in self.daemons]
         self.wait_until(lambda: not self.operator.frameworks().frameworks)
         self.wait_until(lambda: not self.used())
         assert self.metrics()["master/step_failures"] == 0
