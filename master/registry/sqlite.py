@@ -25,7 +25,7 @@ FORMAT: Final = 1
 _APPLICATION_ID: Final = 0x6D707267
 # Hardly anybody but a backup holds the file that long.
 _LOCKED_S: Final = 5.0
-_WAY_OUT: Final = "restore a backup, or move the file away: agents are then admitted as new ones"
+_WAY_OUT: Final = "restore a backup, or move the file away to begin anew"
 
 _SCHEMA: Final = (
     "CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL)",

@@ -114,3 +114,86 @@ class Maintenance(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Maintenance: _TypeAlias = Maintenance  # noqa: Y015
+
+@_typing.final
+class Head(_message.Message):
+    """What ZooKeeper holds; see master/registry/zookeeper.py.
+    The node `head`: every transaction replaces it, if it is still the one that was seen.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FORMAT_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
+    CLAIM_FIELD_NUMBER: _builtins.int
+    TRANSACTION_FIELD_NUMBER: _builtins.int
+    BUCKETS_FIELD_NUMBER: _builtins.int
+    format: _builtins.int
+    """The layout of the nodes; what is in the records may grow without a new one."""
+    epoch: _builtins.int
+    claim: _builtins.bytes
+    """Random: of the claim that began this leadership."""
+    transaction: _builtins.int
+    """Of this leadership."""
+    buckets: _builtins.int
+    """How many buckets there are."""
+    def __init__(
+        self,
+        *,
+        format: _builtins.int = ...,
+        epoch: _builtins.int = ...,
+        claim: _builtins.bytes = ...,
+        transaction: _builtins.int = ...,
+        buckets: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["buckets", b"buckets", "claim", b"claim", "epoch", b"epoch", "format", b"format", "transaction", b"transaction"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Head: _TypeAlias = Head  # noqa: Y015
+
+@_typing.final
+class Bucket(_message.Message):
+    """A node below `records`, compressed: records by key."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___Record]: ...
+    def __init__(
+        self,
+        *,
+        records: _abc.Iterable[Global___Record] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["records", b"records"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Bucket: _TypeAlias = Bucket  # noqa: Y015
+
+@_typing.final
+class Record(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    value: _builtins.bytes
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        value: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Record: _TypeAlias = Record  # noqa: Y015
