@@ -1,20 +1,20 @@
 """Records in buckets, as ZooKeeper holds them: which record is where, and what to write.
 
 A node for each record would be tens of thousands to read when a leadership begins; one
-node for all would have to be written anew for each change, and is too small.  So a
-bucket holds the records of one *kind* (what stands before the first slash of a key)
-whose keys' hashes begin with the same bits.  It begins with none, and a bucket that has
-grown is split by the next bit: `agent` into `agent.0` and `agent.1`, and so on.  Thus a
-change writes a few kilobytes however many records there are, and small clusters have
-hardly a handful of nodes.  Buckets are never joined again.
+node for all is too small, and would have to be written anew for each change.  So a
+bucket holds neighbours: all records from one key on, up to where the next one begins.
+One that has grown is split in the middle, one that is empty is removed.  A change thus
+writes a few kilobytes however many records there are, and small clusters have a single
+node.  Agents that come together have ids that are neighbours, and share a bucket: a
+flood of them is written once, and not once for each.
 
 Pure: nothing here knows of ZooKeeper but its limit.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
+import bisect
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -23,7 +23,7 @@ import zstandard
 from google.protobuf.message import DecodeError
 
 from master.registry.base import Operation, fold, size_of
-from mesos_py.errors import InternalError, InvalidValue, TooLarge, shown
+from mesos_py.errors import InvalidValue, TooLarge, shown
 from mesos_py.v1 import registry_pb2
 
 # Bytes of one transaction.  Servers drop whoever sends more than 1 MB at once.
@@ -31,10 +31,8 @@ MAX_TRANSACTION: Final = 768 * 1024
 # A bucket with more than this is split, compressed as it is: an operation may touch
 # about a hundred of them.  Records of agents of one kind shrink to a tenth.
 SPLIT_BYTES: Final = 8 * 1024
-MAX_DEPTH: Final = 32
 # For the path and the frame of each step.
 _STEP_BYTES: Final = 256
-_KIND: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 # Fast rather than small: higher levels gain next to nothing on these records.
 _LEVEL: Final = 1
 
@@ -43,6 +41,8 @@ _LEVEL: Final = 1
 class Bucket:
     """What one node holds, and how long that is when it is encoded."""
 
+    # The smallest key that may be here; that of the first bucket is the empty text.
+    begin: str
     records: Mapping[str, bytes]
     size: int
 
@@ -72,6 +72,11 @@ class Buckets:
 
     def __init__(self, buckets: Mapping[str, Bucket] | None = None) -> None:
         self._buckets = dict(buckets or {})
+        self._arrange()
+
+    def _arrange(self) -> None:
+        self._names = sorted(self._buckets, key=lambda name: self._buckets[name].begin)
+        self._begins = [self._buckets[name].begin for name in self._names]
 
     def __len__(self) -> int:
         return len(self._buckets)
@@ -83,50 +88,8 @@ class Buckets:
 
     def records(self) -> dict[str, bytes]:
         return {
-            key: value for bucket in self._buckets.values() for key, value in bucket.records.items()
+            key: value for name in self._names for key, value in self._buckets[name].records.items()
         }
-
-    def _fitting(self, operations: Sequence[Operation]) -> int:
-        """How many operations, from the first on, are likely to fit into a transaction.
-
-        At least one, and a plan of them may be too large for all that.
-        """
-        touched: set[str] = set()
-        size = 0
-        for count, operation in enumerate(operations):
-            names = {self._name_of(key) for key in operation} - touched
-            touched |= names
-            size += size_of([operation])
-            size += sum(_STEP_BYTES + self._size(name) for name in names)
-            if size > MAX_TRANSACTION and count:
-                return count
-        return len(operations)
-
-    def plan(self, operations: Sequence[Operation]) -> Plan:
-        """What does all of `operations`.  Changes nothing here."""
-        changed: dict[str, dict[str, bytes]] = {}
-        for key, value in fold(operations).items():
-            name = self._name_of(key)
-            if name not in changed:
-                changed[name] = dict(self._records(name))
-            if value is None:
-                changed[name].pop(key, None)
-            else:
-                changed[name][key] = value
-        created: dict[str, bytes] = {}
-        replaced: dict[str, bytes] = {}
-        removed: set[str] = set()
-        buckets: dict[str, Bucket] = {}
-        for name, records in changed.items():
-            if records == self._records(name):
-                continue
-            parts = {part: (inside, data) for part, inside, data in _split(name, records)}
-            if name in self._buckets and name not in parts:
-                removed.add(name)
-            for part, (inside, data) in parts.items():
-                (replaced if part in self._buckets else created)[part] = data
-                buckets[part] = Bucket(inside, len(data))
-        return Plan(created, replaced, frozenset(removed), buckets)
 
     def next_plan(self, operations: Sequence[Operation]) -> tuple[int, Plan]:
         """A plan for the first few operations that fits a transaction, and their number.
@@ -140,39 +103,76 @@ class Buckets:
             count //= 2
         return count, plan
 
+    def plan(self, operations: Sequence[Operation]) -> Plan:
+        """What does all of `operations`.  Changes nothing here."""
+        changed: dict[str, dict[str, bytes]] = {}
+        for key, value in fold(operations).items():
+            name = self._name_of(key)
+            if name not in changed:
+                changed[name] = dict(self._buckets[name].records) if name in self._buckets else {}
+            if value is None:
+                changed[name].pop(key, None)
+            else:
+                changed[name][key] = value
+        return self._written(changed)
+
     def adopt(self, plan: Plan) -> None:
         """The plan has been carried out."""
         for name in plan.removed:
             del self._buckets[name]
         self._buckets.update(plan.buckets)
+        self._arrange()
 
     def after(self, plan: Plan) -> int:
         """How many buckets there are when the plan has been carried out."""
         return len(self._buckets) + len(plan.created) - len(plan.removed)
 
-    # ---- Which bucket ----------------------------------------------------------------
+    # ---- Parts -----------------------------------------------------------------------
 
     def _name_of(self, key: str) -> str:
         """The bucket that a record is in, or is to be made for it."""
-        kind = key.partition("/")[0]
-        if not _KIND.fullmatch(kind):
-            raise InternalError(f"the key of a record begins with its kind, not {shown(key)}")
-        if kind in self._buckets:
-            return kind
-        bits = _bits(key)
-        for depth in range(1, MAX_DEPTH + 1):
-            name = f"{kind}.{bits[:depth]}"
-            if name in self._buckets:
-                return name
-        return kind
+        if not self._names:
+            return _name(0)
+        return self._names[bisect.bisect_right(self._begins, key) - 1]
 
-    def _records(self, name: str) -> Mapping[str, bytes]:
-        bucket = self._buckets.get(name)
-        return {} if bucket is None else bucket.records
+    def _fitting(self, operations: Sequence[Operation]) -> int:
+        """How many operations, from the first on, are likely to fit into a transaction.
 
-    def _size(self, name: str) -> int:
-        bucket = self._buckets.get(name)
-        return 0 if bucket is None else bucket.size
+        At least one, and a plan of them may be too large for all that.
+        """
+        touched: set[str] = set()
+        size = 0
+        for count, operation in enumerate(operations):
+            names = {self._name_of(key) for key in operation} - touched
+            touched |= names
+            size += size_of([operation])
+            for name in names:
+                size += _STEP_BYTES + (self._buckets[name].size if name in self._buckets else 0)
+            if size > MAX_TRANSACTION and count:
+                return count
+        return len(operations)
+
+    def _written(self, changed: Mapping[str, dict[str, bytes]]) -> Plan:
+        """The plan that makes these buckets hold these records."""
+        created: dict[str, bytes] = {}
+        replaced: dict[str, bytes] = {}
+        removed: set[str] = set()
+        buckets: dict[str, Bucket] = {}
+        free = itertools.count(1 + max((int(name) for name in self._buckets), default=0))
+        for name, records in changed.items():
+            known = self._buckets.get(name)
+            if records == (known.records if known else {}):
+                continue
+            begin = known.begin if known else ""
+            if begin and not records:
+                # What comes there later belongs to the one before it.
+                removed.add(name)
+                continue
+            parts = _split(begin, dict(sorted(records.items())))
+            for part, (bucket, data) in zip(_names(name, free), parts, strict=False):
+                (replaced if part in self._buckets else created)[part] = data
+                buckets[part] = bucket
+        return Plan(created, replaced, frozenset(removed), buckets)
 
 
 def decoded(nodes: Iterable[tuple[str, bytes]]) -> Buckets:
@@ -182,16 +182,26 @@ def decoded(nodes: Iterable[tuple[str, bytes]]) -> Buckets:
     for name, data in nodes:
         message = registry_pb2.Bucket()
         try:
+            int(name)
             message.ParseFromString(expander.decompress(data))
-        except (zstandard.ZstdError, DecodeError) as error:
-            raise InvalidValue("registry", name, f"is damaged: {error}") from None
-        found[name] = Bucket({each.key: each.value for each in message.records}, len(data))
-    for name, bucket in found.items():
-        kind, _, prefix = name.partition(".")
+        except (ValueError, zstandard.ZstdError, DecodeError) as error:
+            raise _damaged(name, str(error)) from None
+        records = {each.key: each.value for each in message.records}
+        found[name] = Bucket(message.begin, records, len(data))
+    buckets = Buckets(found)
+    ends = [*buckets._begins[1:], None]
+    for at, (name, end) in enumerate(zip(buckets._names, ends, strict=True)):
+        bucket = found[name]
+        if (bucket.begin == "") != (at == 0) or bucket.begin == end:
+            raise _damaged(name, f"it begins at {shown(bucket.begin)}")
         for key in bucket.records:
-            if key.partition("/")[0] != kind or (prefix and not _bits(key).startswith(prefix)):
-                raise InvalidValue("registry", name, f"is damaged: {shown(key)} is not its record")
-    return Buckets(found)
+            if key < bucket.begin or (end is not None and key >= end):
+                raise _damaged(name, f"{shown(key)} is not its record")
+    return buckets
+
+
+def _damaged(name: str, why: str) -> InvalidValue:
+    return InvalidValue("registry", name, f"is damaged: {why}")
 
 
 def _too_large(operation: Operation, size: int) -> TooLarge:
@@ -207,29 +217,31 @@ def _too_large(operation: Operation, size: int) -> TooLarge:
     )
 
 
-def _bits(key: str) -> str:
-    digest = hashlib.blake2b(key.encode(), digest_size=MAX_DEPTH // 8).digest()
-    return f"{int.from_bytes(digest, 'big'):0{MAX_DEPTH}b}"
+def _name(number: int) -> str:
+    return f"{number:06}"
 
 
-def _split(name: str, records: dict[str, bytes]) -> Iterator[tuple[str, dict[str, bytes], bytes]]:
-    """The bucket, or those that it becomes: names, records, and what the nodes hold."""
-    kind, _, prefix = name.partition(".")
-    data = _encoded(records)
-    depth = len(prefix)
-    if len(data) <= SPLIT_BYTES or len(records) < 2 or depth == MAX_DEPTH:
-        yield name, records, data
+def _names(first: str, free: Iterator[int]) -> Iterator[str]:
+    yield first
+    yield from map(_name, free)
+
+
+def _split(begin: str, records: dict[str, bytes]) -> Iterator[tuple[Bucket, bytes]]:
+    """The bucket, or those that it becomes, and what their nodes hold."""
+    data = _encoded(begin, records)
+    if len(data) <= SPLIT_BYTES or len(records) < 2:
+        yield Bucket(begin, records, len(data)), data
         return
-    halves: tuple[dict[str, bytes], dict[str, bytes]] = ({}, {})
-    for key, value in records.items():
-        halves[_bits(key)[depth] == "1"][key] = value
-    for bit, half in zip("01", halves, strict=True):
-        yield from _split(f"{kind}.{prefix}{bit}", half)
+    keys = list(records)
+    middle = len(keys) // 2
+    yield from _split(begin, {key: records[key] for key in keys[:middle]})
+    yield from _split(keys[middle], {key: records[key] for key in keys[middle:]})
 
 
-def _encoded(records: Mapping[str, bytes]) -> bytes:
+def _encoded(begin: str, records: Mapping[str, bytes]) -> bytes:
     message = registry_pb2.Bucket(
-        records=[registry_pb2.Record(key=key, value=records[key]) for key in sorted(records)]
+        begin=begin,
+        records=[registry_pb2.Record(key=key, value=value) for key, value in records.items()],
     )
     compressor = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True)
     return compressor.compress(message.SerializeToString())

@@ -3,35 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
-
-@dataclass(frozen=True, slots=True)
-class Create:
-    """Make a node, which must not exist."""
-
-    path: str
-    data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Put:
-    """Replace what an existing node holds; with `version`, only if it has that one."""
-
-    path: str
-    data: bytes
-    version: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Remove an existing node."""
-
-    path: str
-
-
-Step = Create | Put | Delete
+from mesos_py.election.zookeeper.steps import Step
 
 
 class Tree(Protocol):

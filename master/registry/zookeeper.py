@@ -29,9 +29,10 @@ from google.protobuf.message import DecodeError
 from master.registry import buckets
 from master.registry.base import Claimed, Operation, Storage, check, next_epoch
 from master.registry.buckets import Buckets, Plan
-from master.registry.tree import Create, Delete, Put, Step, Tree
+from master.registry.tree import Tree
 from mesos_py import logs
 from mesos_py.election.base import Backoff
+from mesos_py.election.zookeeper.steps import Create, Delete, Put, Step
 from mesos_py.errors import (
     Conflict,
     InternalError,
@@ -54,7 +55,7 @@ T = TypeVar("T")
 
 
 class ZooKeeperStorage(Storage):
-    """`path` is that of the registry; each call but `close` takes `limit_s` at most."""
+    """`path` is that of the registry; a claim and each transaction take `limit_s` at most."""
 
     def __init__(
         self,
@@ -101,18 +102,16 @@ class ZooKeeperStorage(Storage):
         self._claimed()
         check(operations)
         done = 0
-        async with self._limited():
-            while done < len(operations):
-                count, plan = await asyncio.to_thread(self._buckets.next_plan, operations[done:])
-                if not plan.empty:
-                    await self._commit(self._steps(plan), buckets=self._buckets.after(plan))
-                    self._buckets.adopt(plan)
-                done += count
+        while done < len(operations):
+            count, plan = await asyncio.to_thread(self._buckets.next_plan, operations[done:])
+            if not plan.empty:
+                await self._commit(self._steps(plan), buckets=self._buckets.after(plan))
+                self._buckets.adopt(plan)
+            done += count
 
     async def raise_epoch(self, at_least: int) -> int:
         epoch = next_epoch(self._claimed().epoch, at_least)
-        async with self._limited():
-            await self._commit([], epoch=epoch)
+        await self._commit([], epoch=epoch)
         return epoch
 
     async def close(self) -> None:
@@ -196,8 +195,9 @@ class ZooKeeperStorage(Storage):
         # Unless it ends well it is not certain what the head is.
         self._head = None
         backoff = _backoff()
-        while not await self._done([put, *steps], before, head):
-            await self._pause(backoff.next())
+        async with self._limited():
+            while not await self._done([put, *steps], before, head):
+                await self._pause(backoff.next())
         self._head = head
         self._version += 1
 

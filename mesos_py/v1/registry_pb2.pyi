@@ -156,21 +156,26 @@ Global___Head: _TypeAlias = Head  # noqa: Y015
 
 @_typing.final
 class Bucket(_message.Message):
-    """A node below `records`, compressed: records by key."""
+    """A node below `records`, compressed: the records from one key up to where the next begins."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    BEGIN_FIELD_NUMBER: _builtins.int
     RECORDS_FIELD_NUMBER: _builtins.int
+    begin: _builtins.str
     @_builtins.property
-    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___Record]: ...
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___Record]:
+        """By key."""
+
     def __init__(
         self,
         *,
+        begin: _builtins.str = ...,
         records: _abc.Iterable[Global___Record] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["records", b"records"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "records", b"records"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

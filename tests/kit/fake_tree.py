@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from master.registry.tree import Create, Delete, Put, Step
+from mesos_py.election.zookeeper.steps import Create, Delete, Put, Step
 from mesos_py.errors import Conflict, NotFound, Unavailable
 
 Nodes = dict[str, tuple[bytes, int]]

@@ -15,18 +15,22 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
     AuthFailedError,
+    BadVersionError,
     ConnectionClosedError,
     InvalidACLError,
     KazooException,
     NoAuthError,
     NodeExistsError,
     NoNodeError,
+    NotEmptyError,
+    RolledBackError,
+    RuntimeInconsistency,
     SessionExpiredError,
 )
 from kazoo.handlers.threading import SequentialThreadingHandler
@@ -36,8 +40,9 @@ from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
 from mesos_py import logs
+from mesos_py.election.zookeeper.steps import Create, Delete, Put, Step
 from mesos_py.election.zookeeper.url import ZooKeeperUrl
-from mesos_py.errors import AlreadyExists, MesosPyError, NotFound, Refused, Unavailable
+from mesos_py.errors import AlreadyExists, Conflict, MesosPyError, NotFound, Refused, Unavailable
 
 log = logs.get("zookeeper")
 
@@ -170,6 +175,38 @@ class Session:
     async def read(self, path: str) -> bytes:
         data, _ = await self._ask(path, lambda: self._client.get_async(path))
         return bytes(data)
+
+    async def read_versioned(self, path: str) -> tuple[bytes, int]:
+        """What the node holds, and its version, which grows by one with each Put."""
+        data, stat = await self._ask(path, lambda: self._client.get_async(path))
+        return bytes(data), int(stat.version)
+
+    async def commit(self, steps: Sequence[Step]) -> None:
+        """All steps or none.  Raises Conflict if one of them does not fit what is there."""
+
+        def transact() -> Any:
+            transaction = self._client.transaction()
+            for step in steps:
+                match step:
+                    case Create(path, data):
+                        transaction.create(path, data, self._acl)
+                    case Put(path, data, version):
+                        transaction.set_data(path, data, -1 if version is None else version)
+                    case Delete(path):
+                        transaction.delete(path)
+            return transaction.commit_async()
+
+        answers = await self._ask(steps[0].path, transact)
+        for step, answer in zip(steps, answers, strict=True):
+            # Of the others it is only said that they were not done.
+            if isinstance(answer, (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)):
+                raise Conflict(
+                    f"zookeeper node {step.path}: {type(answer).__name__}", path=step.path
+                )
+            if isinstance(answer, (RolledBackError, RuntimeInconsistency)):
+                continue
+            if isinstance(answer, Exception):
+                raise _converted(answer, step.path)
 
     async def owner(self, path: str, changed: Callable[[], None] | None = None) -> int | None:
         """The session that an existing node is bound to (0: none); None: no such node.

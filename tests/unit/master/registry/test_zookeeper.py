@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from master.registry import buckets
-from master.registry.tree import Create, Delete, Put
 from master.registry.zookeeper import ZooKeeperStorage
+from mesos_py.election.zookeeper.steps import Create, Delete, Put
 from mesos_py.errors import (
     InternalError,
     InvalidValue,
