@@ -131,9 +131,11 @@ def _checked(c: Cluster, info: pb.AgentInfo, call: agent_pb2.Call.Register) -> _
 
 def _check_id_is_its_own(c: Cluster, info: pb.AgentInfo) -> None:
     agent_id = info.id.value
-    gone_wall_s = c.gone.get(agent_id)
-    if gone_wall_s is not None:
-        since = datetime.datetime.fromtimestamp(gone_wall_s, datetime.UTC)
+    record = admitted.record_of(c, agent_id)
+    if record is not None and record.HasField("gone_time"):
+        if not c.registry.settled(admitted.key_of(agent_id)):
+            return  # it will be looked at again when that is certain
+        since = datetime.datetime.fromtimestamp(record.gone_time.nanoseconds / 1e9, datetime.UTC)
         raise Refused(
             f"agent {agent_id} was marked gone on {since:%Y-%m-%d %H:%M:%S} UTC: "
             "an agent with this id can never come back"
@@ -224,7 +226,9 @@ def _withdraw(c: Cluster, admission: Admission, now: Now) -> None:
     """The agent did not get as far as to be told: it is again what it was before, and
     its record says so."""
     agent_id = admission.agent_id
-    known = c.agents.get(agent_id)
+    known, record = c.agents.get(agent_id), admitted.record_of(c, agent_id)
+    if record is None or record.HasField("gone_time"):
+        return
     if admission.made:
         admitted.remove(c, agent_id, admitted.nothing_follows, now)
     elif known is None:
@@ -233,7 +237,7 @@ def _withdraw(c: Cluster, admission: Admission, now: Now) -> None:
     elif known.unreachable is not None:
         agents.stay_unreachable(c, known, known.unreachable, now)
     else:
-        c.timers.set("unreachable", agent_id, now.monotonic_s + c.options.agent_timeout_s)
+        c.judge("unreachable", agent_id, now.monotonic_s + c.options.agent_timeout_s, now)
 
 
 # ---- In ------------------------------------------------------------------------------

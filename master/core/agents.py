@@ -72,7 +72,7 @@ def disconnected(c: Cluster, link: int, now: Now) -> None:
     agent.link = None
     agent.disconnected = now
     c.timers.cancel("ping", agent.agent_id)
-    c.timers.set("unreachable", agent.agent_id, now.monotonic_s + c.options.agent_timeout_s)
+    c.judge("unreachable", agent.agent_id, now.monotonic_s + c.options.agent_timeout_s, now)
     offering.drop_all(c, agent.offers, "the agent disconnected", now, tell=True)
     c.tell_agent(agent, now)
 
@@ -104,7 +104,7 @@ def take_removals(c: Cluster, now: Now) -> None:
     if next_s is None:
         c.timers.cancel("removal", "")
     else:
-        c.timers.set("removal", "", max(next_s, now.monotonic_s))
+        c.judge("removal", "", max(next_s, now.monotonic_s), now)
 
 
 def _mark(c: Cluster, agent_id: str, why: str, since: Now) -> None:

@@ -22,7 +22,7 @@ from master.core.records import (
     Task,
 )
 from master.core.registry import AGENT, Registry
-from master.core.timers import Timers
+from master.core.timers import JUDGED, PULSE_S, Timers
 from mesos_py.clock import Now
 from mesos_py.errors import MesosPyError, shortened
 from mesos_py.ids import IdSource
@@ -206,6 +206,18 @@ class Cluster:
         entry.message = shortened(message)
         entry.count += 1
         entry.last_wall_s = now.wall_s
+
+    # ---- Judgements ------------------------------------------------------
+
+    def judge(self, kind: str, name: str, at_s: float, now: Now) -> None:
+        """Set a deadline at which an agent is judged for its silence."""
+        self.timers.set(kind, name, at_s)
+        if not self.timers.has("pulse", ""):
+            self.timers.set("pulse", "", now.monotonic_s + PULSE_S)
+
+    def keep_pulse(self, now: Now) -> None:
+        if self.timers.any_of(JUDGED):
+            self.timers.set("pulse", "", now.monotonic_s + PULSE_S)
 
     # ---- Allocation ------------------------------------------------------
 

@@ -22,7 +22,7 @@ from master.core.cluster import Cluster, Options
 from master.core.outbox import Outbox
 from master.core.records import Task
 from master.core.registry import WEIGHT
-from master.core.timers import STALL_S
+from master.core.timers import JUDGED, STALL_S
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue, NotFound
 from mesos_py.ids import IdSource, check_role
@@ -209,7 +209,7 @@ class Master:
     def _patience_s(self, kind: str, name: str) -> float | None:
         """How long somebody may be silent; None: that deadline judges nobody."""
         options = self.cluster.options
-        if kind in ("unreachable", "expected", "removal"):
+        if kind in JUDGED:
             return options.agent_timeout_s
         if kind == "holdoff":
             return options.allocation_recovery_timeout_s
@@ -233,6 +233,8 @@ class Master:
                 agents.take_removals(c, now)
             case "expected":
                 recovery.missed(c, name, now)
+            case "pulse":
+                c.keep_pulse(now)
             case "holdoff":
                 recovery.release(c, now)
             case "failover":

@@ -12,6 +12,7 @@ from master.core.records import Framework, Task
 from mesos_py.clock import Now
 from mesos_py.states import (
     TASK_GONE,
+    TASK_GONE_BY_OPERATOR,
     TASK_UNKNOWN,
     TASK_UNREACHABLE,
     TaskState,
@@ -37,9 +38,12 @@ def answer(c: Cluster, framework: Framework, task_id: str, agent_id: str, now: N
         answer_known(c, framework, task, now)
         return
     agent = c.agents.get(agent_id)
-    if agent is None and too_early(c, framework, now):
-        # No answer, as from a Mesos master that waits for agents: the client asks again.
+    if may_come(c, framework, agent_id, now):
+        # No answer: the client asks again.
         c.drop("reconcile-too-early", framework=framework.framework_id, task=task_id)
+    elif agent_id in c.gone:
+        why = "its agent was marked gone"
+        _send(c, framework, task_id, agent_id, TASK_GONE_BY_OPERATOR, why, now)
     elif agent is None:
         # Includes a task on an unreachable agent that is asked for without its agent.
         _send(c, framework, task_id, agent_id, TASK_UNKNOWN, "the master does not know it", now)
@@ -50,12 +54,17 @@ def answer(c: Cluster, framework: Framework, task_id: str, agent_id: str, now: N
         _send(c, framework, task_id, agent_id, TASK_GONE, "its agent does not have it", now)
 
 
-def too_early(c: Cluster, framework: Framework, now: Now) -> bool:
-    """Whether an agent that has a task of the framework may still be on its way here.
-
-    This master keeps no list of the agents of its predecessor; those of a framework
-    that was there before get as long to come back as an agent whose link broke.
-    """
+def may_come(c: Cluster, framework: Framework, agent_id: str, now: Now) -> bool:
+    """Whether that agent (any, if it is not named), which may have a task of the
+    framework that is not known here, may still be on its way."""
+    if agent_id in c.agents or agent_id in c.gone:
+        return False
+    if agent_id in c.expected or agent_id in c.admissions or (not agent_id and c.expected):
+        return True
+    if c.options.durable:
+        return False
+    # A master without a registry does not know the agents of its predecessor; those of a
+    # framework that was there before get as long to come back as one whose link broke.
     since_s = now.monotonic_s - framework.registered.monotonic_s
     return framework.from_before and since_s < c.options.agent_timeout_s
 
@@ -114,7 +123,6 @@ def _send(
         f"reconciliation: {why}",
         now,
     )
-    agent = c.agents.get(agent_id)
-    if agent is not None and agent.unreachable is not None:
-        status.unreachable_time.nanoseconds = int(agent.unreachable.wall_s * 1e9)
+    if agent_id in c.agents:
+        statuses.put_absence(status, c.agents[agent_id])
     statuses.send(c, framework, status)

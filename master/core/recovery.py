@@ -96,7 +96,7 @@ def expect(c: Cluster, agent_id: str, info: pb.AgentInfo, now: Now) -> None:
     """An agent that is admitted is not here: it has its time to come."""
     c.expected[agent_id] = Expected(agent_id, info)
     c.places.put(agent_id, info)
-    c.timers.set("expected", agent_id, now.monotonic_s + c.options.agent_timeout_s)
+    c.judge("expected", agent_id, now.monotonic_s + c.options.agent_timeout_s, now)
 
 
 def expect_no_more(c: Cluster, agent_id: str) -> None:
@@ -121,7 +121,7 @@ def missed(c: Cluster, agent_id: str, now: Now) -> None:
         if not recovery.postponed:
             c.drop("too-many-agents-missing", missing=missing, expected=recovery.total)
         recovery.postponed = True
-        c.timers.set("expected", agent_id, now.monotonic_s + options.agent_timeout_s)
+        c.judge("expected", agent_id, now.monotonic_s + options.agent_timeout_s, now)
         return
     recovery.postponed = False
     why = f"not back {options.agent_timeout_s:g} s after a change of leader"

@@ -187,7 +187,7 @@ def kill(c: Cluster, framework: Framework, call: sched.Call.Kill, now: Now) -> N
         return
     if task is None:
         agent_id = call.agent_id.value
-        if agent_id not in c.agents and reconcile.too_early(c, framework, now):
+        if reconcile.may_come(c, framework, agent_id, now):
             _remember_kill(framework, task_id, policy)
         reconcile.answer(c, framework, task_id, agent_id, now)
         return

@@ -11,6 +11,10 @@ from typing import Final
 
 # A wake-up later than this means that this process did not run for a while.
 STALL_S: Final = 1.0
+# Deadlines at which an agent is judged for its silence.  While there is one, this process
+# looks at the clock so often: it must know for how long it could not listen.
+JUDGED: Final = frozenset({"unreachable", "expected", "removal"})
+PULSE_S: Final = 1.0
 
 
 class Timers:
@@ -52,6 +56,13 @@ class Timers:
     def all(self) -> list[tuple[str, str, float]]:
         """Every kind and name with its deadline."""
         return [(kind, name, at_s) for (kind, name), at_s in self._deadlines.items()]
+
+    def has(self, kind: str, name: str) -> bool:
+        return (kind, name) in self._deadlines
+
+    def any_of(self, kinds: frozenset[str]) -> bool:
+        """Whether there is a deadline of one of these kinds."""
+        return any(kind in kinds for kind, _ in self._deadlines)
 
     def _rebuild(self) -> None:
         self._heap = [(at_s, key) for key, at_s in self._deadlines.items()]

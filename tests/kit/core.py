@@ -73,6 +73,7 @@ class World:
         options: Options | None = None,
         allocator: Allocator | None = None,
         outbox: RecordingOutbox | None = None,
+        epoch: int = 0,
     ) -> None:
         self.clock = ManualClock()
         self.outbox = outbox if outbox is not None else RecordingOutbox()
@@ -81,9 +82,10 @@ class World:
         self.core = Master(
             options or Options(),
             pb.MasterInfo(id="m", hostname="master", port=5050),
-            MasterIds("m", self.uuid),
+            MasterIds(f"m{epoch or ''}", self.uuid),
             self.outbox,
             allocator or DrfAllocator(AllocatorOptions()),
+            epoch,
         )
         self.cluster = self.core.cluster
         # What a successor would find (with Options(durable=True)).
@@ -100,6 +102,23 @@ class World:
                     self.records[key] = value
             self.core.stored(number, self.clock.now())
 
+    def successor(self, unconfirmed: int = 0, options: Options | None = None) -> World:
+        """The next leader, which has recovered.  Of the writes that were not confirmed
+        the first `unconfirmed` have been stored all the same."""
+        records = dict(self.records)
+        for _, changes in self.outbox.writes[:unconfirmed]:
+            for key, value in changes.items():
+                if value is None:
+                    records.pop(key, None)
+                else:
+                    records[key] = value
+        made = World(options or self.cluster.options, epoch=self.cluster.epoch + 1)
+        made.clock = ManualClock(self.clock.monotonic_s, self.clock.wall_s)
+        made.records = records
+        made._uuids = self._uuids
+        made.core.recover(records, made.clock.now())
+        return made
+
     def uuid(self) -> bytes:
         return next(self._uuids).to_bytes(16, "big")
 
@@ -112,6 +131,9 @@ class World:
         """A registered agent."""
         agent = FakeAgent(self, hostname or f"host{next(self._links)}", resources, attributes)
         agent.register()
+        if not agent.id:
+            self.stored()
+            agent.greeted()
         return agent
 
     def framework(self, name: str = "f", **info: Any) -> FakeFramework:
@@ -196,7 +218,9 @@ class FakeAgent:
     def id(self) -> str:
         return self.info.id.value
 
-    def register(self, tasks: Any = (), executors: Any = (), frameworks: Any = ()) -> list[Any]:
+    def register(
+        self, tasks: Any = (), executors: Any = (), frameworks: Any = (), **fields: Any
+    ) -> list[Any]:
         """Register on a new stream; the events that come back (REGISTERED first)."""
         self.link = self.world.link()
         call = ACall(
@@ -208,9 +232,14 @@ class FakeAgent:
                 frameworks=frameworks,
                 version="0.1.0",
                 protocol_version=1,
+                **fields,
             ),
         )
         self.world.core.agent_call(self.link, call, self.world.clock.now())
+        return self.greeted()
+
+    def greeted(self) -> list[Any]:
+        """What has come; if REGISTERED is the first of it, the agent has its id from it."""
         events = self.take()
         if events and events[0].type == agent_pb2.Event.REGISTERED:
             self.info.id.CopyFrom(events[0].registered.agent_id)
