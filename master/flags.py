@@ -104,7 +104,31 @@ class MasterFlags:
         75.0,
         kind=config.duration_s,
         check=at_least(0),
-        help="An agent whose link broke is unreachable if it is not back by then",
+        help="An agent whose link broke, or that a new leader expects, is unreachable if it is "
+        "not back by then",
+    )
+    agent_removal_rate_limit: config.Rate | None = flag(
+        None,
+        kind=config.rate,
+        help="At most so many agents in that time are taken for unreachable (default: no limit)",
+    )
+    recovery_agent_removal_limit: float = flag(
+        100.0,
+        kind=config.percent,
+        help="If a larger share of the agents is not back after a change of leader, none of "
+        "them is taken for unreachable, until fewer are missing",
+    )
+    allocation_recovery_factor: float = flag(
+        0.8,
+        kind=config.number,
+        check=between(0, 1),
+        help="After a change of leader nothing is offered until this share of the agents is back",
+    )
+    allocation_recovery_timeout_s: float = flag(
+        10.0,
+        kind=config.duration_s,
+        check=at_least(0),
+        help="After a change of leader offers are held back for no longer than this",
     )
     max_completed_frameworks: int = flag(
         50, kind=config.integer, check=at_least(0), help="How many ended frameworks to remember"
@@ -142,12 +166,18 @@ def parse_weights(items: tuple[str, ...]) -> dict[str, float]:
 
 
 def options_of(flags: MasterFlags, *, durable: bool) -> Options:
+    removals = flags.agent_removal_rate_limit or config.Rate(0, 0.0)
     return Options(
         offer_timeout_s=flags.offer_timeout_s,
         heartbeat_s=flags.heartbeat_s,
         agent_ping_s=flags.agent_ping_s,
         agent_max_missed_pings=flags.max_agent_ping_timeouts,
         agent_timeout_s=flags.agent_reregister_timeout_s,
+        removal_limit=removals.count,
+        removal_per_s=removals.per_s,
+        recovery_removal_percent=flags.recovery_agent_removal_limit,
+        allocation_recovery_factor=flags.allocation_recovery_factor,
+        allocation_recovery_timeout_s=flags.allocation_recovery_timeout_s,
         max_completed_frameworks=flags.max_completed_frameworks,
         max_completed_tasks=flags.max_completed_tasks_per_framework,
         max_unreachable_tasks=flags.max_unreachable_tasks_per_framework,

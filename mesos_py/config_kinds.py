@@ -214,6 +214,51 @@ size_bytes: Final = Kind(
     (int,),
 )
 
+
+@dataclass(frozen=True)
+class Rate:
+    """At most `count` of something in `per_s` seconds."""
+
+    count: int
+    per_s: float
+
+
+def parse_rate(given: str) -> Rate:
+    """A `Rate` of "1/10mins", "20/1h".  Raises ValueError."""
+    count, slash, duration = given.partition("/")
+    if not slash:
+        raise ValueError("is not of the form N/DURATION")
+    rate = Rate(_parse_integer(count), parse_duration(duration))
+    if rate.count < 1:
+        raise ValueError("must allow at least 1")
+    if rate.per_s <= 0:
+        raise ValueError("must be for a time above zero")
+    return rate
+
+
+def _parse_percent(given: str) -> float:
+    percent = _parse_number(given.strip().removesuffix("%"))
+    if not 0 <= percent <= 100:
+        raise ValueError("must be from 0% to 100%")
+    return percent
+
+
+rate: Final = Kind(
+    "rate",
+    "N/DURATION",
+    "a number in a time, such as 1/10m, 20/1h",
+    parse_rate,
+    lambda v: f"{v.count}/{duration_text(v.per_s)}",
+)
+percent: Final = Kind(
+    "percent",
+    "PERCENT",
+    "a share such as 30%",
+    _parse_percent,
+    lambda v: f"{Decimal(repr(v)).normalize():f}%",
+    (int, float),
+)
+
 # --- texts ------------------------------------------------------------------
 
 

@@ -23,6 +23,9 @@ def gauges(c: Cluster, step_failures: int) -> dict[str, float]:
     return {
         "agents": len(c.agents),
         "agents_connected": sum(agent.connected for agent in c.agents.values()),
+        "agents_expected": len(c.expected),
+        "agents_awaiting_removal": len(c.removals),
+        "offers_held_back": c.recovery.held,
         "frameworks": len(c.frameworks),
         "frameworks_connected": sum(f.connected for f in c.frameworks.values()),
         "offers_outstanding": len(c.offers),

@@ -17,6 +17,8 @@ ALL = [
     kinds.port_number,
     kinds.duration_s,
     kinds.size_bytes,
+    kinds.rate,
+    kinds.percent,
     kinds.text,
     kinds.boolean,
     kinds.text_list,
@@ -271,3 +273,54 @@ def test_checks(check, good: object, bad: object) -> None:
     check(good)
     with pytest.raises(ValueError, match="must"):
         check(bad)
+
+
+# --- rates and shares ---------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given_text", "rate", "shown"),
+    [
+        ("1/10mins", kinds.Rate(1, 600.0), "1/10m"),
+        ("20/1h", kinds.Rate(20, 3600.0), "20/1h"),
+        (" 3 / 30 ", kinds.Rate(3, 30.0), "3/30s"),
+    ],
+)
+def test_rates(given_text: str, rate: kinds.Rate, shown: str) -> None:
+    assert kinds.rate.read(given_text) == rate
+    assert kinds.rate.show(rate) == shown
+    assert kinds.rate.read(shown) == rate
+
+
+@pytest.mark.parametrize(
+    ("given_text", "reason"),
+    [
+        ("", "is not of the form N/DURATION"),
+        ("10s", "is not of the form N/DURATION"),
+        ("x/10s", "is not a whole number"),
+        ("0/10s", "must allow at least 1"),
+        ("-1/10s", "must allow at least 1"),
+        ("1/", "is not a duration"),
+        ("1/2/3s", "is not a duration"),
+        ("1/0s", "must be for a time above zero"),
+    ],
+)
+def test_texts_that_are_no_rates(given_text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        kinds.rate.read(given_text)
+
+
+@pytest.mark.parametrize(
+    ("given_value", "percent", "shown"),
+    [("30%", 30.0, "30%"), ("100", 100.0, "100%"), (12.5, 12.5, "12.5%"), (" 0 ", 0.0, "0%")],
+)
+def test_shares(given_value: object, percent: float, shown: str) -> None:
+    assert kinds.percent.read(given_value) == percent
+    assert kinds.percent.show(percent) == shown
+    assert kinds.percent.read(shown) == percent
+
+
+@pytest.mark.parametrize("given_text", ["", "%", "101%", "-1%", "nan", "x"])
+def test_texts_that_are_no_shares(given_text: str) -> None:
+    with pytest.raises(ValueError, match=r"must be from 0% to 100%|is not a number"):
+        kinds.percent.read(given_text)
