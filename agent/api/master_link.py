@@ -37,11 +37,13 @@ class LinkEvents(Protocol):
     """Who hears of the link.  Called on the event loop."""
 
     def register_call(self) -> Call:
-        """The first message of a link, made when it is sent."""
+        """The first message of a link, made when it is sent; its `epoch` is the newest
+        leadership that `master_said` was told of, also before this process began."""
         ...
 
-    def master_said(self, events: Sequence[Event]) -> None:
-        """All events of one message, REGISTERED among them, REFUSED and PING not."""
+    def master_said(self, events: Sequence[Event], epoch: int) -> None:
+        """All events of one message, REGISTERED among them, REFUSED and PING not: orders
+        of the leadership `epoch`."""
         ...
 
     def link_lost(self) -> None:
@@ -128,6 +130,7 @@ class MasterLink:
         self._attempts += 1
         opening = self._events.register_call()
         opening.register.instance, opening.register.attempt = self._instance, self._attempts
+        self._epoch = opening.register.epoch = max(self._epoch, opening.register.epoch)
         conversation = self._conversation = Conversation(
             AgentServiceStub(channel).Connect,
             str(address),
@@ -183,7 +186,7 @@ class MasterLink:
             else:
                 events.append(event)
         if events:
-            self._events.master_said(events)
+            self._events.master_said(events, message.epoch)
 
     def _answered(
         self, first: Event, conversation: Conversation[agent_pb2.Calls, agent_pb2.Events]

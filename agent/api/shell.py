@@ -161,8 +161,9 @@ class Shell:
     def register_call(self) -> agent_pb2.Call:
         return self.core.register_call(VERSION, PROTOCOL_VERSION)
 
-    def master_said(self, events: Sequence[agent_pb2.Event]) -> None:
+    def master_said(self, events: Sequence[agent_pb2.Event], epoch: int = 0) -> None:
         now = self._clock.now()
+        self.core.on_epoch(epoch)
         for event in events:
             self._guarded("event of the master", self.core.on_master_event, event, now)
             if event.type == agent_pb2.Event.REGISTERED:

@@ -107,6 +107,10 @@ class AgentCore:
         """The first message on a new link."""
         return registration.register_call(self.state, version, protocol_version)
 
+    def on_epoch(self, epoch: int) -> None:
+        """The events that follow are orders of this leadership."""
+        registration.orders_of(self.state, epoch)
+
     def on_disconnected(self) -> None:
         """The link is gone, or never came about.  Tasks go on."""
         registration.disconnected(self.state)

@@ -63,8 +63,8 @@ class Journal:
 
     # ---- What the topics have ------------------------------------------------------
 
-    def agent(self, info: pb.AgentInfo, boot_id: str) -> None:
-        record = checkpoint_pb2.Agent(info=info, boot_id=boot_id)
+    def agent(self, info: pb.AgentInfo, boot_id: str, epoch: int) -> None:
+        record = checkpoint_pb2.Agent(info=info, boot_id=boot_id, epoch=epoch)
         self.put(Kind.AGENT, AGENT_KEY, record.SerializeToString)
 
     def framework(self, info: pb.FrameworkInfo) -> None:

@@ -102,6 +102,7 @@ def restore(s: AgentState, records: list[Record], now: Now) -> Restored:
     if own is not None:
         restored.info, restored.boot_id = own.info, own.boot_id
         s.info.id.CopyFrom(own.info.id)
+        s.epoch = own.epoch
     restoring = _Restoring(s, restored, now)
     for kind, take in (
         (Kind.FRAMEWORK, restoring.framework),

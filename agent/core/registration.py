@@ -25,6 +25,7 @@ def register_call(s: AgentState, version: str, protocol_version: int) -> agent_p
         ],
         version=version,
         protocol_version=protocol_version,
+        epoch=s.epoch,
     )
     return agent_pb2.Call(type=agent_pb2.Call.REGISTER, register=register)
 
@@ -37,9 +38,19 @@ def registered(s: AgentState, event: agent_pb2.Event.Registered, now: Now) -> No
         s.effects.append(Stop(text, wanted=False))
         return
     s.info.id.value = agent_id
-    s.journal.agent(s.info, s.settings.boot_id)
+    s.journal.agent(s.info, s.settings.boot_id, s.epoch)
     s.registered = True
     s.updates.resume(now)
+
+
+def orders_of(s: AgentState, epoch: int) -> None:
+    """Orders of this leadership follow.  That it is the newest is written down before
+    they are carried out, so that this agent obeys no older one after a restart."""
+    if epoch <= s.epoch:
+        return
+    s.epoch = epoch
+    if s.agent_id:
+        s.journal.agent(s.info, s.settings.boot_id, epoch)
 
 
 def disconnected(s: AgentState) -> None:

@@ -87,6 +87,8 @@ class AgentState:
         self.info = info
         self.ids = ids
         self.registered = False
+        # The newest leadership that has given orders: those of older ones are refused.
+        self.epoch = 0
         self.stopping = False
         self.stopped = False
         self.effects: list[Effect] = []

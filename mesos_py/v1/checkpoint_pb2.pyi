@@ -30,8 +30,11 @@ class Agent(_message.Message):
 
     INFO_FIELD_NUMBER: _builtins.int
     BOOT_ID_FIELD_NUMBER: _builtins.int
+    EPOCH_FIELD_NUMBER: _builtins.int
     boot_id: _builtins.str
     """Of the kernel that ran when this was written: another one has none of its processes."""
+    epoch: _builtins.int
+    """The newest leadership that has given orders to this agent (0: none yet)."""
     @_builtins.property
     def info(self) -> _types_pb2.AgentInfo: ...
     def __init__(
@@ -39,10 +42,11 @@ class Agent(_message.Message):
         *,
         info: _types_pb2.AgentInfo | None = ...,
         boot_id: _builtins.str = ...,
+        epoch: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["info", b"info"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "info", b"info"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "epoch", b"epoch", "info", b"info"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -353,3 +353,24 @@ async def test_a_probe_that_has_lost_agent_and_warden_is_ended_and_its_task_goes
     # How it was started nobody knows any more: that is not held against it.
     await eventually(lambda: "probe was lost" in agent.log.read_text())
     assert healths(master, "t") == []
+
+
+# ---- Leaderships -----------------------------------------------------------------------------
+
+
+async def test_orders_of_an_older_leadership_are_refused_after_a_restart_too(master, host):
+    master.epoch = 5
+    await host.start()
+    master.run(command("t"))
+    await master.status("t", pb.TASK_FINISHED)
+    await host.kill()
+    master.epoch = 4
+    await host.start()
+    master.run(command("u"))
+    await master.registered(len(master.registrations) + 1)
+    assert {each.epoch for each in master.registrations[1:]} == {5}
+    master.epoch = 5
+    await master.registered(len(master.registrations) + 1)
+    master.run(command("v"))
+    await master.status("v", pb.TASK_FINISHED)
+    assert not master.updates("u")

@@ -182,3 +182,40 @@ def test_an_executors_update_after_the_link_is_back_goes_out_in_order():
     world.register()
     world.acknowledge_all("a")
     assert world.states("a") == ["RUNNING", "FINISHED"]
+
+
+# ---- Leaderships ------------------------------------------------------------------------
+
+
+def test_the_newest_leadership_that_gave_orders_is_told_to_whoever_leads():
+    world = AgentWorld()
+    assert register(world).epoch == 0
+    for epoch in (5, 4, 0):
+        world.core.on_epoch(epoch)
+        assert register(world).epoch == 5
+    world.core.on_epoch(6)
+    assert register(world).epoch == 6
+
+
+def test_the_leadership_is_known_after_a_restart():
+    world = AgentWorld()
+    world.core.on_epoch(5)
+    world.run(command("t"))
+    world.restart()
+    assert register(world).epoch == 5
+
+
+def test_the_first_leadership_is_written_down_with_the_id_that_it_gave():
+    world = AgentWorld(registered=False)
+    world.core.on_epoch(5)
+    world.register("A7")
+    world.restart()
+    assert (register(world).epoch, register(world).agent_info.id.value) == (5, "A7")
+
+
+def test_a_registration_with_the_same_leadership_keeps_it():
+    world = AgentWorld()
+    world.core.on_epoch(5)
+    world.register("A1")
+    world.restart()
+    assert register(world).epoch == 5
