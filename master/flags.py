@@ -87,6 +87,15 @@ class MasterFlags:
         check=at_least(0.05),
         help="Schedulers hear from the master at least this often",
     )
+    standby_hold_s: float = flag(
+        2.0,
+        kind=config.duration_s,
+        check=at_least(0),
+        help="After a change of the master, standbys wait so long for who was active before",
+    )
+    max_standbys_per_framework: int = flag(
+        20, kind=config.integer, check=at_least(0), help="How many instances may wait to take over"
+    )
     agent_ping_s: float = flag(
         rpc.LINK_TIMEOUTS.agent_ping_s,
         kind=config.duration_s,
@@ -170,6 +179,8 @@ def options_of(flags: MasterFlags, *, durable: bool) -> Options:
     return Options(
         offer_timeout_s=flags.offer_timeout_s,
         heartbeat_s=flags.heartbeat_s,
+        max_standbys=flags.max_standbys_per_framework,
+        standby_hold_s=flags.standby_hold_s,
         agent_ping_s=flags.agent_ping_s,
         agent_max_missed_pings=flags.max_agent_ping_timeouts,
         agent_timeout_s=flags.agent_reregister_timeout_s,

@@ -93,6 +93,7 @@ def framework_message(c: Cluster, framework: Framework) -> op.Response.GetFramew
         offered_resources=Resources(offered).to_proto(),
         suppressed_roles=sorted(framework.suppressed),
         running_tasks=len(running),
+        standbys=[each.name for each in c.standbys.get(framework.framework_id, ())],
     )
     if framework.reregistered is not None:
         message.reregistered_time.CopyFrom(time_info(framework.reregistered))

@@ -28,6 +28,7 @@ def gauges(c: Cluster, step_failures: int) -> dict[str, float]:
         "offers_held_back": c.recovery.held,
         "frameworks": len(c.frameworks),
         "frameworks_connected": sum(f.connected for f in c.frameworks.values()),
+        "standbys": len(c.standby_of_link),
         "offers_outstanding": len(c.offers),
         "tasks": len(tasks),
         "tasks_running": sum(not is_terminal(task.state) for task in tasks),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from master.core import frameworks, launch, messages, offers, reconcile, tasks
+from master.core import frameworks, launch, messages, offers, reconcile, standbys, tasks
 from master.core.cluster import Cluster
 from master.core.records import Framework
 from mesos_py.clock import Now
@@ -37,6 +37,9 @@ HANDLERS: Final[dict[int, Handler]] = {
 
 def on_call(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
     """A call from a scheduler's stream.  What is wrong with it concerns it alone."""
+    if link in c.standby_of_link:
+        standbys.refuse(c, link, call)
+        return
     if call.type == Call.SUBSCRIBE and link not in c.framework_of_link:
         frameworks.subscribe(c, link, call, now)
         return

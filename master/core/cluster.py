@@ -18,6 +18,7 @@ from master.core.records import (
     Framework,
     Offer,
     Recovery,
+    Standby,
     Tally,
     Task,
 )
@@ -40,13 +41,16 @@ class Options:
     `offer_timeout_s`: Mesos never expires offers, which lets one silent framework
     starve the others.  `agent_timeout_s`: from the loss of the link, or from the
     beginning of this leadership, until the agent counts as unreachable (Mesos: five
-    missed pings of 15 s).
+    missed pings of 15 s).  `standby_hold_s`: how long the standbys of a framework that
+    has not subscribed to this master wait for the instance that was active before.
     """
 
     offer_timeout_s: float = 30.0
     refuse_s: float = 5.0
     max_refuse_s: float = 365 * 86400.0
     heartbeat_s: float = 15.0
+    max_standbys: int = 20
+    standby_hold_s: float = 2.0
     agent_ping_s: float = 15.0
     agent_max_missed_pings: int = 5
     agent_timeout_s: float = 75.0
@@ -125,6 +129,9 @@ class Cluster:
         self.ended_offers: OrderedDict[str, str] = OrderedDict()
         self.agent_of_link: dict[int, str] = {}
         self.framework_of_link: dict[int, str] = {}
+        # Instances that wait to take over, in order, and whose links those are.
+        self.standbys: dict[str, list[Standby]] = {}
+        self.standby_of_link: dict[int, str] = {}
         # What frameworks that were removed still occupy, until their processes are gone.
         self.lingering: dict[tuple[str, str, str, str], Holder] = {}
         self.weights: dict[str, float] = {}

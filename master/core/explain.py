@@ -24,6 +24,7 @@ def findings(c: Cluster, framework: Framework, now: Now) -> list[str]:
     found = recovery.findings(c)
     if not framework.connected:
         found.append("the framework is not connected, so it is offered nothing")
+    found.extend(_standing_by(c, framework))
     for need in framework.requests:
         found.extend(_unmet(c, framework, need))
     running = sum(not is_terminal(task.state) for task in framework.tasks.values())
@@ -38,6 +39,17 @@ def findings(c: Cluster, framework: Framework, now: Now) -> list[str]:
             found.append("an offer to it is due with the next allocation")
     found.append(_last_offer(framework, now))
     return found
+
+
+def _standing_by(c: Cluster, framework: Framework) -> list[str]:
+    """How many wait to take over, and why none of them has yet."""
+    count = len(c.standbys.get(framework.framework_id, ()))
+    if not count:
+        return []
+    who = "1 standby waits" if count == 1 else f"{count} standbys wait"
+    if framework.connected:
+        return [f"{who} behind its active instance"]
+    return [f"{who}, for {c.options.standby_hold_s:g} s, for the instance that was active"]
 
 
 def _unmet(c: Cluster, framework: Framework, need: pb.Request) -> list[str]:

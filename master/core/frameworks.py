@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from master.allocator import base as alloc
 from master.core import offers as offering
-from master.core import statuses
+from master.core import standbys, statuses
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Turn
 from mesos_py import constraints
@@ -37,26 +38,61 @@ MAX_NEEDS = 1000
 
 
 def subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
-    """SUBSCRIBE on a new stream: answered with SUBSCRIBED, or ERROR and the end."""
-    turn = Turn(call.subscribe.instance, call.subscribe.attempt)
-    if any(turn.is_late(framework.turn) for framework in c.frameworks.values()):
+    """SUBSCRIBE on a new stream: answered with SUBSCRIBED or STANDBY, or ERROR and the end."""
+    turn = _turn_of(call)
+    late = any(turn.is_late(framework.turn) for framework in c.frameworks.values())
+    if late or standbys.is_late(c, turn):
         c.drop("subscription-overtaken", link=link)
         c.outbox.close(link, "a later stream of the framework has come before")
         return
     try:
-        framework = _subscribe(c, link, call, now)
+        asked = _checked(c, call)
+        known = c.frameworks.get(asked.info.id.value)
+        if call.subscribe.standby and standbys.must_wait(c, known, call.subscribe, turn):
+            standbys.join(c, asked.info.id.value, link, call, turn, now)
+            return
     except MesosPyError as error:
-        message = shortened(error.message)
-        c.drop("subscription-refused", why=message)
-        event = sched.Event(type=sched.Event.ERROR, error=sched.Event.Error(message=message))
-        c.outbox.to_framework(link, event)
-        c.outbox.close(link, message)
+        standbys.supersede(c, turn)
+        _turn_away(c, link, error)
         return
+    standbys.supersede(c, turn)
+    _welcome(c, _admit(c, link, call, asked, now), call, now)
+
+
+def promote(c: Cluster, framework_id: str, now: Now) -> bool:
+    """The first standby that still can is active from now on; False if there is none."""
+    promoted = False
+    while not promoted and (standby := standbys.take_first(c, framework_id)) is not None:
+        try:
+            asked = _checked(c, standby.call)
+        except MesosPyError as error:
+            _turn_away(c, standby.link, error)
+            continue
+        c.counters["standbys_promoted"] += 1
+        _welcome(c, _admit(c, standby.link, standby.call, asked, now), standby.call, now)
+        promoted = True
+    standbys.tell(c, framework_id)
+    return promoted
+
+
+def _turn_of(call: sched.Call) -> Turn:
+    return Turn(call.subscribe.instance, call.subscribe.attempt)
+
+
+def _turn_away(c: Cluster, link: int, error: MesosPyError) -> None:
+    message = shortened(error.message)
+    c.drop("subscription-refused", why=message)
+    event = sched.Event(type=sched.Event.ERROR, error=sched.Event.Error(message=message))
+    c.outbox.to_framework(link, event)
+    c.outbox.close(link, message)
+
+
+def _welcome(c: Cluster, framework: Framework, call: sched.Call, now: Now) -> None:
     subscribed = sched.Event.Subscribed(
         framework_id=pb.FrameworkID(value=framework.framework_id),
         heartbeat_interval_seconds=c.options.heartbeat_s,
         master_info=c.info,
-        protocol_version=min(c.options.protocol_version, call.subscribe.protocol_version or 1),
+        protocol_version=standbys.protocol_of(c, call),
     )
     c.to_framework(framework, sched.Event(type=sched.Event.SUBSCRIBED, subscribed=subscribed))
     c.to_framework(framework, sched.Event(type=sched.Event.HEARTBEAT))
@@ -70,7 +106,19 @@ def subscribe_again(c: Cluster, framework: Framework, now: Now) -> None:
     c.refuse_call(framework, sched.Call.SUBSCRIBE, error, now)
 
 
-def _subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> Framework:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a SUBSCRIBE asks for, checked."""
+
+    info: pb.FrameworkInfo
+    roles: tuple[str, ...]
+    suppressed: frozenset[str]
+    constraints: dict[str, Constraint]
+    min_free: dict[str, Sequence[Resources]]
+
+
+def _checked(c: Cluster, call: sched.Call) -> _Asked:
+    """Raises MesosPyError for a SUBSCRIBE that cannot be, and changes nothing."""
     if not call.HasField("subscribe"):
         raise InvalidValue("subscribe", "", "is missing")
     subscribe = call.subscribe
@@ -82,7 +130,8 @@ def _subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> Framework:
         )
     info = pb.FrameworkInfo()
     info.CopyFrom(subscribe.framework_info)
-    if call.framework_id.value != info.id.value:
+    framework_id = info.id.value
+    if call.framework_id.value != framework_id:
         raise InvalidValue(
             "framework_id", call.framework_id.value, "differs from subscribe.framework_info.id"
         )
@@ -91,11 +140,21 @@ def _subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> Framework:
     suppressed = checked_suppressed(subscribe.suppressed_roles, roles)
     allowed = constraints.from_proto("offer_constraints", subscribe.offer_constraints, roles)
     min_free = checked_min_free(info, roles)
-    framework_id = info.id.value
     if framework_id:
         check_id("framework_info.id", framework_id)
         if framework_id in c.completed_frameworks:
             raise Refused(f"framework {framework_id}: Framework has been removed")
+        if framework_id in c.frameworks:
+            _fix(info, c.frameworks[framework_id].info)
+    elif subscribe.standby:
+        raise InvalidValue("framework_info.id", "", "a standby names the framework it waits for")
+    return _Asked(info, roles, suppressed, allowed, min_free)
+
+
+def _admit(c: Cluster, link: int, call: sched.Call, asked: _Asked, now: Now) -> Framework:
+    """The instance on `link` is the active one from now on."""
+    info = asked.info
+    framework_id = info.id.value
     framework = c.frameworks.get(framework_id) if framework_id else None
     if framework is None:
         from_before = bool(framework_id)
@@ -104,24 +163,24 @@ def _subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> Framework:
         framework = Framework(
             framework_id,
             info,
-            roles,
+            asked.roles,
             registered=now,
             from_before=from_before,
             completed_tasks=c.new_history(),
         )
         c.frameworks[framework_id] = framework
     else:
-        _fix(info, framework.info)
         _displace(c, framework, now)
         framework.reregistered = now
         framework.recovered = False
     framework.link = link
-    framework.turn = Turn(subscribe.instance, subscribe.attempt)
+    framework.turn = _turn_of(call)
     c.framework_of_link[link] = framework_id
     c.timers.cancel("failover", framework_id)
+    c.timers.cancel("standby-hold", framework_id)
     c.counters["frameworks_subscribed"] += 1
-    put_info(c, framework, info, roles, suppressed, now)
-    _put_filters(framework, subscribe.offer_constraints, allowed, min_free)
+    put_info(c, framework, info, asked.roles, asked.suppressed, now)
+    _put_filters(framework, call.subscribe.offer_constraints, asked.constraints, asked.min_free)
     return framework
 
 
@@ -338,7 +397,11 @@ def request(c: Cluster, framework: Framework, call: sched.Call.Request, now: Now
 
 
 def disconnected(c: Cluster, link: int, now: Now) -> None:
-    """A stream ended.  The framework may come back within its failover time-out."""
+    """A stream ended.  The next standby takes over; without one, the framework may come
+    back within its failover time-out."""
+    if link in c.standby_of_link:
+        standbys.left(c, link)
+        return
     framework_id = c.framework_of_link.pop(link, None)
     if framework_id is None:
         return  # it never subscribed, or was displaced or removed
@@ -348,6 +411,8 @@ def disconnected(c: Cluster, link: int, now: Now) -> None:
     offering.drop_all(c, framework.offers, "the framework disconnected", now, tell=False)
     c.timers.cancel("heartbeat", framework.framework_id)
     c.tell_framework(framework, now)
+    if promote(c, framework_id, now):
+        return
     timeout = framework.info.failover_timeout
     if timeout <= 0:
         remove(c, framework, "disconnected, with no failover time-out", now)
@@ -363,6 +428,9 @@ def failover_s(c: Cluster, framework: Framework) -> float:
 
 
 def failover_expired(c: Cluster, framework_id: str, now: Now) -> None:
+    """Standbys that hold for the active instance do so no longer than it may be away."""
+    if promote(c, framework_id, now):
+        return
     framework = c.frameworks[framework_id]
     timeout_s = failover_s(c, framework)
     who = "has not subscribed to this master" if framework.recovered else "did not come back"
@@ -408,6 +476,7 @@ def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
     framework.requests = []
     c.timers.cancel("failover", framework_id)
     c.timers.cancel("heartbeat", framework_id)
+    standbys.end_all(c, framework_id, "Framework has been removed")
     framework.unregistered = now
     if framework.link is not None:
         c.framework_of_link.pop(framework.link, None)

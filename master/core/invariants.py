@@ -17,6 +17,7 @@ def check(c: Cluster) -> None:
         _require(c.frameworks[framework_id].link == link, "framework link", framework_id)
     counted = sum(framework.connected for framework in c.frameworks.values())
     _require(counted == len(c.framework_of_link), "connected frameworks", str(counted))
+    _check_standbys(c)
     for link, agent_id in c.agent_of_link.items():
         _require(c.agents[agent_id].link == link, "agent link", agent_id)
     counted = sum(agent.connected for agent in c.agents.values())
@@ -29,6 +30,26 @@ def check(c: Cluster) -> None:
 def _require(true: bool, what: str, name: str) -> None:
     if not true:
         raise InternalError(f"records disagree: {what}", name=name)
+
+
+def _check_standbys(c: Cluster) -> None:
+    """Whoever waits, waits for somebody active, or until a moment that is set."""
+    timers = {(kind, name) for kind, name, _ in c.timers.all()}
+    for framework_id, queue in c.standbys.items():
+        _require(0 < len(queue) <= c.options.max_standbys, "standbys", framework_id)
+        framework = c.frameworks.get(framework_id)
+        active = framework is not None and framework.connected
+        held = ("standby-hold", framework_id) in timers
+        _require(active != held, "standbys hold for nobody", framework_id)
+        _require(("standby-heartbeat", framework_id) in timers, "heartbeat", framework_id)
+        for ahead, standby in enumerate(queue):
+            _require(standby.told_ahead == ahead, "standby's place", framework_id)
+            _require(c.standby_of_link[standby.link] == framework_id, "link", framework_id)
+            _require(standby.link not in c.framework_of_link, "standby is active", framework_id)
+    counted = sum(len(queue) for queue in c.standbys.values())
+    _require(counted == len(c.standby_of_link), "standbys", str(counted))
+    for kind, name in timers:
+        _require(not kind.startswith("standby-") or name in c.standbys, kind, name)
 
 
 def _check_offers(c: Cluster) -> None:

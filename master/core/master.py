@@ -17,7 +17,17 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from master.allocator.base import Allocator, WeightChanged
-from master.core import admission, agents, calls, frameworks, messages, offers, recovery, tasks
+from master.core import (
+    admission,
+    agents,
+    calls,
+    frameworks,
+    messages,
+    offers,
+    recovery,
+    standbys,
+    tasks,
+)
 from master.core.cluster import Cluster, Options
 from master.core.outbox import Outbox
 from master.core.records import Task
@@ -215,6 +225,8 @@ class Master:
             return options.allocation_recovery_timeout_s
         if kind == "offer":
             return options.offer_timeout_s
+        if kind == "standby-hold":
+            return options.standby_hold_s
         if kind == "failover":
             timeout_s = frameworks.failover_s(self.cluster, self.cluster.frameworks[name])
             return min(timeout_s, options.agent_timeout_s)
@@ -239,6 +251,10 @@ class Master:
                 recovery.release(c, now)
             case "failover":
                 frameworks.failover_expired(c, name, now)
+            case "standby-hold":
+                frameworks.promote(c, name, now)
+            case "standby-heartbeat":
+                standbys.heartbeat(c, name, now)
             case _:  # "heartbeat"
                 c.to_framework(c.frameworks[name], sched.Event(type=sched.Event.HEARTBEAT))
                 c.timers.set("heartbeat", name, now.monotonic_s + c.options.heartbeat_s)

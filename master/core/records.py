@@ -173,6 +173,27 @@ class Framework:
 
 
 @dataclass(slots=True)
+class Standby:
+    """An instance of a framework that waits to take over.
+
+    `call` is its SUBSCRIBE, carried out when its turn has come.
+    """
+
+    link: int
+    call: sched.Call
+    turn: Turn
+    # How many it was last told are promoted before it; -1: nothing yet.
+    told_ahead: int = -1
+
+    @property
+    def name(self) -> str:
+        """Who it says it is."""
+        subscribe = self.call.subscribe
+        given = (subscribe.framework_info.hostname, subscribe.client, subscribe.instance)
+        return " ".join(part for part in given if part) or f"link {self.link}"
+
+
+@dataclass(slots=True)
 class Agent:
     agent_id: str
     info: pb.AgentInfo

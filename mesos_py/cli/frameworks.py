@@ -38,10 +38,12 @@ def command(client: OperatorClient, *, everything: bool, as_json: bool) -> None:
 def columns(listed: Sequence[Row], now: float) -> list[Column]:
     """The columns of a table of frameworks, as of `now`."""
     ids = short_ids([row["id"] for row in listed])
+    waiting = Column("STANDBYS", lambda row: str(len(row["standbys"])), right=True)
     return [
         Column("ID", lambda row: row["id"], lambda row: ids[row["id"]]),
         Column("NAME", lambda row: row["name"]),
         Column("STATE", lambda row: row["state"]),
+        *([waiting] if any(row["standbys"] for row in listed) else []),
         Column("ROLES", lambda row: ",".join(row["roles"])),
         Column("TASKS", lambda row: str(row["tasks"]), right=True),
         Column("OFFERS", lambda row: str(row["offers"]), right=True),

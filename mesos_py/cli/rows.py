@@ -81,6 +81,7 @@ def _framework(each: pb.Response.GetFrameworks.Framework, *, completed: bool) ->
         "hostname": info.hostname or None,
         "webui_url": info.webui_url or None,
         "failover_timeout": info.failover_timeout,
+        "standbys": list(each.standbys),
         "tasks": each.running_tasks,
         "offers": len(each.offers),
         "allocated": resources(each.allocated_resources),

@@ -395,6 +395,7 @@ class Call(_message.Message):
         INSTANCE_FIELD_NUMBER: _builtins.int
         ATTEMPT_FIELD_NUMBER: _builtins.int
         STANDBY_FIELD_NUMBER: _builtins.int
+        WAS_ACTIVE_FIELD_NUMBER: _builtins.int
         protocol_version: _builtins.int
         """The newest protocol that the client speaks (absent: 1)."""
         client: _builtins.str
@@ -410,6 +411,10 @@ class Call(_message.Message):
         """If another instance of the framework is subscribed, wait behind it, and behind
         those that wait already, instead of taking its place.  The answer is STANDBY;
         SUBSCRIBED follows when its turn has come.  Needs the framework's id.
+        """
+        was_active: _builtins.bool
+        """Whether this process was the active instance when its last stream ended.  After a
+        change of the master it leads on, without the wait for the others (standby only).
         """
         @_builtins.property
         def framework_info(self) -> _types_pb2.FrameworkInfo: ...
@@ -428,10 +433,11 @@ class Call(_message.Message):
             instance: _builtins.str | None = ...,
             attempt: _builtins.int | None = ...,
             standby: _builtins.bool | None = ...,
+            was_active: _builtins.bool | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["_attempt", b"_attempt", "_client", b"_client", "_instance", b"_instance", "_protocol_version", b"_protocol_version", "_standby", b"_standby", "attempt", b"attempt", "client", b"client", "framework_info", b"framework_info", "instance", b"instance", "offer_constraints", b"offer_constraints", "protocol_version", b"protocol_version", "standby", b"standby"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_attempt", b"_attempt", "_client", b"_client", "_instance", b"_instance", "_protocol_version", b"_protocol_version", "_standby", b"_standby", "_was_active", b"_was_active", "attempt", b"attempt", "client", b"client", "framework_info", b"framework_info", "instance", b"instance", "offer_constraints", b"offer_constraints", "protocol_version", b"protocol_version", "standby", b"standby", "was_active", b"was_active"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["_attempt", b"_attempt", "_client", b"_client", "_instance", b"_instance", "_protocol_version", b"_protocol_version", "_standby", b"_standby", "attempt", b"attempt", "client", b"client", "framework_info", b"framework_info", "instance", b"instance", "offer_constraints", b"offer_constraints", "protocol_version", b"protocol_version", "standby", b"standby", "suppressed_roles", b"suppressed_roles"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_attempt", b"_attempt", "_client", b"_client", "_instance", b"_instance", "_protocol_version", b"_protocol_version", "_standby", b"_standby", "_was_active", b"_was_active", "attempt", b"attempt", "client", b"client", "framework_info", b"framework_info", "instance", b"instance", "offer_constraints", b"offer_constraints", "protocol_version", b"protocol_version", "standby", b"standby", "suppressed_roles", b"suppressed_roles", "was_active", b"was_active"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         _WhichOneofReturnType__attempt: _TypeAlias = _typing.Literal["attempt"]  # noqa: Y015
         _WhichOneofArgType__attempt: _TypeAlias = _typing.Literal["_attempt", b"_attempt"]  # noqa: Y015
@@ -443,6 +449,8 @@ class Call(_message.Message):
         _WhichOneofArgType__protocol_version: _TypeAlias = _typing.Literal["_protocol_version", b"_protocol_version"]  # noqa: Y015
         _WhichOneofReturnType__standby: _TypeAlias = _typing.Literal["standby"]  # noqa: Y015
         _WhichOneofArgType__standby: _TypeAlias = _typing.Literal["_standby", b"_standby"]  # noqa: Y015
+        _WhichOneofReturnType__was_active: _TypeAlias = _typing.Literal["was_active"]  # noqa: Y015
+        _WhichOneofArgType__was_active: _TypeAlias = _typing.Literal["_was_active", b"_was_active"]  # noqa: Y015
         @_typing.overload
         def WhichOneof(self, oneof_group: _WhichOneofArgType__attempt) -> _WhichOneofReturnType__attempt | None: ...
         @_typing.overload
@@ -453,6 +461,8 @@ class Call(_message.Message):
         def WhichOneof(self, oneof_group: _WhichOneofArgType__protocol_version) -> _WhichOneofReturnType__protocol_version | None: ...
         @_typing.overload
         def WhichOneof(self, oneof_group: _WhichOneofArgType__standby) -> _WhichOneofReturnType__standby | None: ...
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__was_active) -> _WhichOneofReturnType__was_active | None: ...
 
     @_typing.final
     class Accept(_message.Message):
