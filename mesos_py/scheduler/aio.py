@@ -14,7 +14,7 @@ from typing import Final
 
 from mesos_py.clock import Clock, SystemClock
 from mesos_py.election import Detector, parse_master
-from mesos_py.errors import MesosPyError
+from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.inbox import Doorbell, Inbox
 from mesos_py.rpc import LINK_TIMEOUTS, LinkTimeouts
 from mesos_py.scheduler import checks
@@ -43,7 +43,9 @@ class SchedulerClient(SchedulerCalls):
     The calls are those of `SchedulerCalls`; they may be made from any thread, and also
     before the first subscription.  Events are the messages of scheduler.proto, in the
     order of the master, without HEARTBEAT, acknowledged duplicates and ERROR.  SUBSCRIBED
-    comes at each subscription: from the second on, all earlier offers are dead.
+    comes at each subscription: from the second on, all earlier offers are dead.  With
+    `standby`, STANDBY comes while another instance is active, and whenever our place has
+    changed; calls are answered by REFUSED then.
 
     The iteration ends after `stop` or `abort`.  It raises what ends the subscription for
     good: Refused (by the master, or because another instance took over), InvalidValue,
@@ -61,6 +63,7 @@ class SchedulerClient(SchedulerCalls):
         master: str | Detector,
         *,
         implicit_acknowledgements: bool = True,
+        standby: bool = False,
         connect_timeout_s: float | None = None,
         stop_timeout_s: float = STOP_TIMEOUT_S,
         on_disconnected: Callable[[str], None] | None = None,
@@ -74,14 +77,21 @@ class SchedulerClient(SchedulerCalls):
         master: `host:port`, or `h1:p1,h2:p2` of which one leads; or a Detector.
         implicit_acknowledgements: an update is acknowledged when the iteration asks for
             what follows it; else call `acknowledge`.
-        connect_timeout_s: give up (MasterUnreachable) when the first subscription takes
-            longer; None: never.
+        standby: if another instance of the framework is active, wait behind it (STANDBY),
+            and take over when it goes (SUBSCRIBED).  All instances say so; the framework's
+            id must be given.  Who has only waited ends alone: `stop` is no TEARDOWN then.
+        connect_timeout_s: give up (MasterUnreachable) when the first subscription (or the
+            place among the standbys) takes longer; None: never.
         stop_timeout_s: how long to try to deliver TEARDOWN.
         on_disconnected: called with the reason, in order with the events, when a
             subscription is lost.
 
         Raises InvalidValue for a framework or master text that cannot be.
         """
+        if standby and not framework.id.value:
+            raise InvalidValue(
+                "framework.id", "", "standby needs an id of your own that all instances give"
+            )
         if connect_timeout_s is not None:
             checks.seconds("connect_timeout_s", connect_timeout_s)
         user, hostname = default_user(), socket.gethostname()
@@ -91,6 +101,7 @@ class SchedulerClient(SchedulerCalls):
             client=f"mesos-py {VERSION}",
             instance=os.urandom(8).hex(),
             implicit_acknowledgements=implicit_acknowledgements,
+            standby=standby,
         )
         super().__init__(SharedSession(session, user, hostname), implicit_acknowledgements)
         self._detector = parse_master(master) if isinstance(master, str) else master
@@ -101,6 +112,8 @@ class SchedulerClient(SchedulerCalls):
         self._link: SchedulerLink | None = None
         self._running: asyncio.Task[None] | None = None
         self._stop: Stop | None = None
+        # Whether this instance may end the framework, as far as the user of it knows.
+        self._in_charge = not standby
         self._inbox: Inbox[Item] = Inbox()
         self._bell = Doorbell(self._awake)
         self._shared.wake = self._bell.ring
@@ -145,6 +158,7 @@ class SchedulerClient(SchedulerCalls):
 
         The framework ends with all its tasks (TEARDOWN); with `failover` they go on, and
         a scheduler with the framework's id can take over within the failover time-out.
+        A standby leaves in either case, and the framework goes on.
         """
         self._end(Stop.LEAVE if failover else Stop.TEARDOWN)
 
@@ -157,6 +171,8 @@ class SchedulerClient(SchedulerCalls):
             # Leaving by the end of the block must not tear down what was left on purpose.
             if self._stop is Stop.ABORT or (self._stop is not None and how is not Stop.ABORT):
                 return
+            if how is Stop.TEARDOWN and not self._in_charge:
+                how = Stop.LEAVE
             self._stop = how
             self._shared.session.close(teardown=how is Stop.TEARDOWN)
         self._bell.call(lambda: self._stopped(how))
@@ -189,6 +205,7 @@ class SchedulerClient(SchedulerCalls):
                         if self._on_disconnected is not None:
                             self._on_disconnected(item.reason)
                         continue
+                    self._note_role(item)
                     yield item
                     if self._implicit and item.type == Event.UPDATE:
                         done.add(item.update.status)
@@ -209,6 +226,15 @@ class SchedulerClient(SchedulerCalls):
             raise RuntimeError("not started: use `async with`")
         async for batch in self._inbox.batches():
             yield batch
+
+    def _note_role(self, item: Item) -> None:
+        """The user is about to see `item`.  What he has not seen yet does not count: whoever
+        stops a standby must not end the framework of which it is in charge by now."""
+        if isinstance(item, Disconnected):
+            return
+        if item.type in (Event.SUBSCRIBED, Event.STANDBY):
+            with self._shared.lock:
+                self._in_charge = item.type == Event.SUBSCRIBED
 
     def _awake(self) -> None:
         if self._link is not None:

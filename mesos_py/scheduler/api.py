@@ -40,18 +40,24 @@ class Scheduler:
     def registered(
         self, driver: SchedulerDriver, framework_id: str, master_info: MasterInfo
     ) -> None:
-        """The first subscription of this driver has begun.
+        """The first subscription of this driver has begun: it is the active instance.
 
-        Called once, before any other method.  Keep `framework_id` where a successor
-        finds it: a scheduler that subscribes with it (FrameworkInfo.id) gets this one's
-        tasks.  One that did so should now ask how they are (`driver.reconcile_tasks`).
+        Called once, before any other method (but `standby`, and `disconnected` after
+        that).  Keep `framework_id` where a successor finds it: a scheduler that
+        subscribes with it (FrameworkInfo.id) gets this one's tasks.
+
+        Whoever gave an id may have taken over from another instance, and cannot tell
+        from this call: so read what is kept elsewhere, and ask how its tasks are
+        (`driver.reconcile_tasks`) before launching any.
         """
 
     def reregistered(self, driver: SchedulerDriver, master_info: MasterInfo) -> None:
         """The subscription was renewed, with the same master or another one.
 
         Called after each `disconnected` once there is a master again.  All earlier
-        offers are dead.  What happened to tasks meanwhile may be unknown to the master
+        offers are dead.  With several instances (`standby`) another one may have been
+        active meanwhile, also if this one was never told to stand by: read what is kept
+        elsewhere as in `registered`.  What happened to tasks meanwhile may be unknown to the master
         for a while; `driver.reconcile_tasks` asks.  Suppressed roles, filters, stated
         needs and kills that were not answered have been said again by the driver.
         """
@@ -59,9 +65,24 @@ class Scheduler:
     def disconnected(self, driver: SchedulerDriver) -> None:
         """The link to the master is lost; the driver is looking for one by itself.
 
-        Called once per loss.  Tasks go on running.  All offers are dead: a launch on
-        one is answered by a `status_update` with TASK_DROPPED or TASK_LOST.  Kills,
-        acknowledgements and reconciliations may be called for and are sent later.
+        Called once per loss, also while standing by.  Tasks go on running.  All offers
+        are dead: a launch on one is answered by a `status_update` with TASK_DROPPED or
+        TASK_LOST.  Kills, acknowledgements and reconciliations may be called for and are
+        sent later.
+        """
+
+    def standby(self, driver: SchedulerDriver, ahead: int) -> None:
+        """Another instance of the framework is active; this one waits to take over.
+
+        Only with `SchedulerDriver(..., standby=True)`.  Called instead of `registered` or
+        `reregistered`, and again whenever `ahead` has changed: so many instances are
+        promoted before this one.  When its turn comes, `registered` is called (the first
+        time) or `reregistered`.
+
+        For an instance that was active before, this is the end of its rule: all offers
+        are dead, and what becomes of launches and kills that were under way is told to
+        the other one.  Calls made now are not kept for later: `call_refused` answers
+        them, a launch is answered by a `status_update`.
         """
 
     def resource_offers(self, driver: SchedulerDriver, offers: Sequence[Offer]) -> None:

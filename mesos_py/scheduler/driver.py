@@ -38,6 +38,7 @@ class SchedulerDriver(SchedulerCalls, CallbackDriver[Item]):
         master: str | Detector,
         *,
         implicit_acknowledgements: bool = True,
+        standby: bool = False,
         connect_timeout_s: float | None = None,
         stop_timeout_s: float = STOP_TIMEOUT_S,
         timeouts: LinkTimeouts = LINK_TIMEOUTS,
@@ -50,8 +51,11 @@ class SchedulerDriver(SchedulerCalls, CallbackDriver[Item]):
         master: `host:port`, or `h1:p1,h2:p2` of which one leads; or a Detector.
         implicit_acknowledgements: an update is acknowledged when `status_update`
             returns; else the scheduler calls `acknowledge` itself.
-        connect_timeout_s: give up (MasterUnreachable) when the first subscription takes
-            longer; None: never.
+        standby: this is one of several instances of the framework, all started alike, of
+            which one is active and the others wait to take over (`Scheduler.standby`).
+            The framework's id must be given, the same in all of them.
+        connect_timeout_s: give up (MasterUnreachable) when the first subscription (or the
+            place among the standbys) takes longer; None: never.
         stop_timeout_s: how long `stop` tries to deliver TEARDOWN.
 
         Raises InvalidValue for a framework or master text that cannot be.
@@ -60,6 +64,7 @@ class SchedulerDriver(SchedulerCalls, CallbackDriver[Item]):
             framework,
             master,
             implicit_acknowledgements=implicit_acknowledgements,
+            standby=standby,
             connect_timeout_s=connect_timeout_s,
             stop_timeout_s=stop_timeout_s,
             timeouts=timeouts,
@@ -84,7 +89,8 @@ class SchedulerDriver(SchedulerCalls, CallbackDriver[Item]):
         Without `failover` the framework ends with all its tasks: the master is told
         TEARDOWN, and is tried to be reached for `stop_timeout_s` if it is away.  With
         `failover` the tasks go on, and a scheduler with the framework's id can take over
-        within the failover time-out.  No callback is made any more.
+        within the failover time-out.  An instance that stands by leaves, and the framework
+        goes on, whatever is said.  No callback is made any more.
         """
         self._quiet = True
         self._outside_callback(lambda: self._client.stop(failover))
@@ -114,6 +120,7 @@ class SchedulerDriver(SchedulerCalls, CallbackDriver[Item]):
 
     def _tell(self, item: Item) -> None:
         scheduler = self._scheduler
+        self._client._note_role(item)
         if isinstance(item, Disconnected):
             scheduler.disconnected(self)
         elif item.type == Event.UPDATE:
@@ -133,7 +140,9 @@ class SchedulerDriver(SchedulerCalls, CallbackDriver[Item]):
 
     def _tell_rare(self, event: Event) -> None:
         scheduler = self._scheduler
-        if event.type == Event.MESSAGE:
+        if event.type == Event.STANDBY:
+            scheduler.standby(self, event.standby.ahead)
+        elif event.type == Event.MESSAGE:
             message = event.message
             scheduler.framework_message(
                 self, message.agent_id.value, message.executor_id.value, message.data

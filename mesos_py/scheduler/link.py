@@ -6,6 +6,7 @@ One loop, one stream at a time.  Decisions about calls and events are the sessio
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import enum
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -79,7 +80,7 @@ class SchedulerLink:
         self._stop: Stop | None = None
         self._interrupt = asyncio.Event()
         self._conversation: Conversation[pb.Calls, pb.Events] | None = None
-        self._subscribed_at: float | None = None
+        self._linked_at: float | None = None
         self._ever = False
         self._expired = False
         self._torn_down = False
@@ -134,7 +135,7 @@ class SchedulerLink:
         channel = rpc.open_channel(address)
         with self._shared.lock:
             opening = self._session.opening()
-        self._subscribed_at = None
+        self._linked_at = None
         conversation = Conversation(
             SchedulerServiceStub(channel).Subscribe,
             str(address),
@@ -144,10 +145,13 @@ class SchedulerLink:
             answer_s=self._timeouts.connect_s,
         )
         self._conversation = conversation
+        watching = asyncio.create_task(self._watch_leader(conversation, address))
         error: MesosPyError | None = None
         try:
             error = await conversation.run()
         finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
             self._conversation = None
             await channel.close()
             with self._shared.lock:
@@ -166,27 +170,42 @@ class SchedulerLink:
 
     async def _receive(self, batch: pb.Events) -> None:
         with self._shared.lock:
+            waited = self._session.standing_by
             self._session.receive(batch.events)
             items, writable = self._session.take_items(), self._session.writable
         conversation = self._conversation
         assert conversation is not None
         if self._session.fatal is not None:
             conversation.cut(self._session.fatal)
-        elif self._session.subscribed and self._subscribed_at is None:
-            self._subscribed(conversation)
+        elif self._session.linked and self._linked_at is None:
+            self._linked(conversation)
+        if waited and self._session.subscribed:
+            log.info("active now", framework=self._session.framework_id)
         self._pass_on(items, writable)
         await self._room()
 
-    def _subscribed(self, conversation: Conversation[pb.Calls, pb.Events]) -> None:
-        self._subscribed_at = asyncio.get_running_loop().time()
+    def _linked(self, conversation: Conversation[pb.Calls, pb.Events]) -> None:
+        """A master has taken us in."""
+        self._linked_at = asyncio.get_running_loop().time()
         self._ever = True
         self._hints = 0
         conversation.expect(self._timeouts.missed_heartbeats * self._session.heartbeat_s)
-        log.info("subscribed", framework=self._session.framework_id)
-        if self._stop is Stop.TEARDOWN:
+        subscribed = self._session.subscribed
+        what = "subscribed" if subscribed else "standing by"
+        log.info(what, framework=self._session.framework_id)
+        if self._stop is Stop.TEARDOWN and subscribed:
             self._finish(conversation)
         elif self._stop is not None:
             conversation.cut(None)
+
+    async def _watch_leader(
+        self, conversation: Conversation[pb.Calls, pb.Events], address: Address
+    ) -> None:
+        """Leave for another master as soon as it is known to lead."""
+        async for leader in self._detector.watch():
+            # None: nobody is known to lead.  A link that works is kept; silence ends it.
+            if leader is not None and leader != address:
+                conversation.cut(NotLeader(str(leader)))
 
     def _finish(self, conversation: Conversation[pb.Calls, pb.Events]) -> None:
         # After TEARDOWN a master that lives ends the stream at once.  If this one does
@@ -210,8 +229,10 @@ class SchedulerLink:
                     raise self._unreachable()
                 return True
             case Stop.TEARDOWN:
-                # A framework that no master has named has nothing to be torn down.
-                return bool(self._session.framework_id) and not self._torn_down
+                # A framework that no master has named has nothing to be torn down, and
+                # another instance, should there be one, goes on.
+                wanted = self._session.tearing_down and bool(self._session.framework_id)
+                return wanted and not self._torn_down
             case _:
                 return False
 
@@ -266,8 +287,10 @@ class SchedulerLink:
         """Go where a master that does not lead sends us; False if that leads nowhere."""
         if error.leader is None:
             return False
-        leader = parse_address(error.leader, "leader")
         self._hints += 1
+        leader = asked
+        with contextlib.suppress(InvalidValue):
+            leader = parse_address(error.leader, "leader")
         if leader == asked or self._hints > MAX_HINTS:
             self._hints = 0
             return False
@@ -276,9 +299,9 @@ class SchedulerLink:
         return True
 
     def _lasted_s(self) -> float | None:
-        if self._subscribed_at is None:
+        if self._linked_at is None:
             return None
-        return asyncio.get_running_loop().time() - self._subscribed_at
+        return asyncio.get_running_loop().time() - self._linked_at
 
     async def _unless_interrupted(self, work: Awaitable[T]) -> T | None:
         """The result of `work`, or None as soon as something changes how to go on."""

@@ -16,6 +16,12 @@ What is proof against a lost link, and how:
 - Needs, suppressed roles and filters are state (`wants.py`) and are stated anew.
 - An update that comes again although it was acknowledged is acknowledged again, and
   not shown a second time: the first acknowledgement has been lost.
+
+A standby (STANDBY in place of SUBSCRIBED) makes no calls: another instance is active,
+and to that one belongs what there is to do.  So nothing waits for its promotion, which
+may be weeks away, when a kill would hit another task: what waited when it became a
+standby, and what is called for since, is answered with REFUSED, launches as above.
+Acknowledgements are left out, since the agent sends the update to the active one.
 """
 
 from __future__ import annotations
@@ -27,30 +33,16 @@ from typing import Final, TypeAlias
 
 from mesos_py import rpc
 from mesos_py.clock import Clock
-from mesos_py.errors import (
-    InvalidResources,
-    InvalidValue,
-    MesosPyError,
-    Refused,
-    Unavailable,
-    UnsupportedProtocol,
-)
+from mesos_py.errors import InvalidResources, MesosPyError, Refused, Unavailable
 from mesos_py.recent import Recent
 from mesos_py.resources import EMPTY, Resources
-from mesos_py.scheduler import checks
+from mesos_py.scheduler import answers, checks
+from mesos_py.scheduler.kinds import KEPT, SHOWN, STATE
 from mesos_py.scheduler.offers import OfferBook
 from mesos_py.scheduler.wants import Wants
-from mesos_py.states import TASK_DROPPED, TASK_LOST, TASK_UNKNOWN, TERMINAL
+from mesos_py.states import TASK_UNKNOWN, TERMINAL
 from mesos_py.v1 import scheduler_pb2 as pb
-from mesos_py.v1.types_pb2 import (
-    AgentID,
-    Filters,
-    FrameworkInfo,
-    Offer,
-    OfferID,
-    TaskID,
-    TaskStatus,
-)
+from mesos_py.v1.types_pb2 import Filters, FrameworkInfo, Offer, OfferID, TaskStatus
 
 Call = pb.Call
 Event = pb.Event
@@ -68,26 +60,13 @@ RECONCILE_AT_ONCE: Final = 1_000
 DEFAULT_HEARTBEAT_S: Final = 15.0
 
 _SMALL: Final = 256
-# What still makes sense on the next subscription.
-_KEPT: Final = frozenset({Call.KILL, Call.ACKNOWLEDGE, Call.RECONCILE, Call.SHUTDOWN})
-_LAUNCHES: Final = (Offer.Operation.LAUNCH, Offer.Operation.LAUNCH_GROUP)
-_SHOWN: Final = frozenset(
-    {
-        Event.OFFERS,
-        Event.UPDATE,
-        Event.MESSAGE,
-        Event.FAILURE,
-        Event.RESCIND,
-        Event.INVERSE_OFFERS,
-        Event.RESCIND_INVERSE_OFFER,
-        Event.REFUSED,
-    }
-)
+_STANDS_BY: Final = "another instance of the framework is active, this one stands by"
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnected:
-    """The subscription has ended, for `reason`; it is being renewed."""
+    """The subscription, or the place among the standbys, has ended, for `reason`; it is
+    being renewed."""
 
     reason: str
 
@@ -106,13 +85,18 @@ class SchedulerSession:
         client: str,
         instance: str,
         implicit_acknowledgements: bool = True,
+        standby: bool = False,
         max_call_bytes: int = MAX_CALL_BYTES,
     ) -> None:
         # Half: filters of the whole framework may come on top.
         checks.checked_size("framework", framework.ByteSize(), max_call_bytes // 2)
         self.wants = Wants(framework)
         self.offers = OfferBook()
+        # At most one of the two: this instance is active, or it waits at a master to be.
         self.subscribed = False
+        self.standing_by = False
+        # Which of the two it was last.
+        self.was_active = False
         self.heartbeat_s = DEFAULT_HEARTBEAT_S
         self.guaranteed_share: Resources = EMPTY
         # Why there can never be another subscription.
@@ -122,6 +106,9 @@ class SchedulerSession:
         self.tearing_down = False
         self.ignored = 0
         self._implicit = implicit_acknowledgements
+        self._standby = standby
+        # Whether our state has changed since a SUBSCRIBE stated it.
+        self._unsaid = False
         self._clock = clock
         self._client = client
         # Names this process, so that none of its streams is taken for another one's.
@@ -142,6 +129,11 @@ class SchedulerSession:
         return self.wants.framework_id
 
     @property
+    def linked(self) -> bool:
+        """Whether a master has taken us in, as the active instance or as a standby."""
+        return self.subscribed or self.standing_by
+
+    @property
     def writable(self) -> bool:
         """Whether `take_calls` has something to give."""
         return self.subscribed and bool(self._out)
@@ -153,6 +145,9 @@ class SchedulerSession:
         self._attempts += 1
         subscribe = self.wants.subscribe(self._client)
         subscribe.instance, subscribe.attempt = self._instance, self._attempts
+        if self._standby:
+            subscribe.standby, subscribe.was_active = True, self.was_active
+        self._unsaid = False
         call = self._call(Call.SUBSCRIBE, subscribe=subscribe)
         return pb.Calls(calls=[call])
 
@@ -166,11 +161,13 @@ class SchedulerSession:
                 self._heartbeat()
             elif kind == Event.SUBSCRIBED:
                 self._receive_subscribed(event)
+            elif kind == Event.STANDBY:
+                self._receive_standby(event)
             elif kind == Event.ERROR:
                 self.fatal = Refused(event.error.message)
-            elif kind == Event.REFUSED and not self.subscribed:
-                self.fatal = _refusal(event.refused)
-            elif kind in _SHOWN:
+            elif kind == Event.REFUSED and not self.linked:
+                self.fatal = answers.error_of(event.refused)
+            elif kind in SHOWN:
                 self._note(event)
                 self._items.append(event)
             else:
@@ -180,7 +177,8 @@ class SchedulerSession:
 
     def lost(self, reason: str) -> None:
         """The stream has ended (or could not be had)."""
-        was_subscribed, self.subscribed = self.subscribed, False
+        was_linked = self.linked
+        self.subscribed = self.standing_by = False
         self.offers.lose_all("its subscription has ended")
         self._doubtful.update(self._launched)
         self._launched.clear()
@@ -188,7 +186,7 @@ class SchedulerSession:
         for call, size in waiting:
             if not self.tearing_down:
                 self._keep(call, size, "the link to the master was lost")
-        if was_subscribed and self.fatal is None:
+        if was_linked and self.fatal is None:
             self._items.append(Disconnected(reason))
 
     def take_calls(
@@ -229,7 +227,8 @@ class SchedulerSession:
             )
         except InvalidResources:
             self.guaranteed_share = EMPTY
-        self.subscribed = True
+        self.subscribed = self.was_active = True
+        self.standing_by = False
         self._heartbeats = 0
         waiting, self._out = self._out, deque()
         if self.tearing_down:
@@ -240,8 +239,24 @@ class SchedulerSession:
             if id(call) not in again:
                 self._out.append((call, _SMALL))
         self._out.extend(waiting)
+        if self._unsaid:
+            self._unsaid = False
+            self._update_framework()
         if self.wants.requests:
             self._request()
+        self._items.append(event)
+
+    def _receive_standby(self, event: pb.Event) -> None:
+        self.heartbeat_s = event.standby.heartbeat_interval_seconds or DEFAULT_HEARTBEAT_S
+        self.standing_by = True
+        # What was to be torn down belongs to another instance now.
+        self.subscribed = self.was_active = self.tearing_down = False
+        waiting, self._out = self._out, deque()
+        kills, self._kills = self._kills, {}
+        # A kill that has been written waits for its answer, beside those to be written.
+        again = {id(call) for call, _ in waiting}
+        for call in [*(c for c in kills.values() if id(c) not in again), *(c for c, _ in waiting)]:
+            self._keep(call, _SMALL, _STANDS_BY)
         self._items.append(event)
 
     def _receive_update(self, status: TaskStatus) -> bool:
@@ -278,7 +293,7 @@ class SchedulerSession:
         self._heartbeats += 1
         # Not at the first one, which comes right after SUBSCRIBED: a master that has
         # just started knows no agents yet, and would declare their tasks lost.
-        if self._doubtful and self._heartbeats > 1:
+        if self.subscribed and self._doubtful and self._heartbeats > 1:
             self.reconcile(list(self._doubtful.items()))
 
     # ---- Calls about offers -------------------------------------------------
@@ -338,7 +353,7 @@ class SchedulerSession:
     def kill(self, kill: pb.Call.Kill) -> None:
         call = self._call(Call.KILL, kill=kill)
         self._send(call)
-        if self.closed:
+        if self.closed or self.standing_by:
             return
         self._kills[kill.task_id.value] = call
         if len(self._kills) > MAX_KEPT:
@@ -440,58 +455,42 @@ class SchedulerSession:
         if self.subscribed:
             self._out.append((call, size))
         else:
-            self._keep(call, size, "there is no link to a master")
+            why = _STANDS_BY if self.standing_by else "there is no link to a master"
+            self._keep(call, size, why)
 
     def _keep(self, call: pb.Call, size: int, why: str) -> None:
         """A call without a subscription: it waits, or is answered here."""
         kind = call.type
-        if kind in _KEPT:
+        if kind in STATE:
+            self._unsaid = True
+        elif kind == Call.ACCEPT:
+            self._answer_gone(call.accept, call.accept.offer_ids[0].value, why)
+        elif kind == Call.MESSAGE or (kind in KEPT and self.standing_by):
+            if kind != Call.ACKNOWLEDGE:
+                self._items.append(answers.refused(kind, *answers.subject_of(call), why))
+        elif kind in KEPT:
             if len(self._out) < MAX_KEPT:
                 self._out.append((call, size))
             elif kind != Call.ACKNOWLEDGE:
                 raise Unavailable(f"{why}, and {MAX_KEPT} calls wait for it already")
-        elif kind == Call.ACCEPT:
-            self._answer_gone(call.accept, call.accept.offer_ids[0].value, why)
-        elif kind == Call.MESSAGE:
-            self._refuse(call, "agent_id", call.message.agent_id.value, why)
 
     def _answer_gone(self, accept: pb.Call.Accept, offer_id: str, why: str) -> None:
         """Answer an ACCEPT as a master does that no longer has one of its offers."""
-        state = TASK_DROPPED if self.wants.partition_aware else TASK_LOST
-        for operation in accept.operations:
-            for task in checks.tasks_of(operation):
-                status = TaskStatus(
-                    task_id=TaskID(value=task.task_id.value),
-                    state=state,
-                    message=f"offer {offer_id} is gone: {why}",
-                    source=TaskStatus.SOURCE_MASTER,
-                    reason=TaskStatus.REASON_INVALID_OFFERS,
-                    timestamp=self._clock.now().wall_s,
-                )
-                if task.agent_id.value:
-                    status.agent_id.CopyFrom(AgentID(value=task.agent_id.value))
-                self._settle(status)
-                self._items.append(Event(type=Event.UPDATE, update=Event.Update(status=status)))
-        if any(operation.type not in _LAUNCHES for operation in accept.operations):
-            self._refuse(Call(type=Call.ACCEPT), "offer_ids", offer_id, f"is gone: {why}")
+        for status in answers.lost_launches(
+            accept,
+            f"offer {offer_id} is gone: {why}",
+            partition_aware=self.wants.partition_aware,
+            wall_s=self._clock.now().wall_s,
+        ):
+            self._settle(status)
+            self._items.append(Event(type=Event.UPDATE, update=Event.Update(status=status)))
+        if answers.has_others(accept):
+            gone = answers.refused(Call.ACCEPT, "offer_ids", offer_id, f"is gone: {why}")
+            self._items.append(gone)
         # The rest of the call's offers comes back at once, as the master does it.
         live = [item.value for item in accept.offer_ids if item.value in self.offers.held]
         if live:
             self.decline(live, Filters(refuse_seconds=0))
-
-    def _refuse(self, call: pb.Call, field: str, value: str, why: str) -> None:
-        refused = Event.Refused(
-            call=call.type, code=Unavailable.code, field=field, value=value, message=why
-        )
-        self._items.append(Event(type=Event.REFUSED, refused=refused))
-
-
-def _refusal(refused: pb.Event.Refused) -> MesosPyError:
-    if refused.code == UnsupportedProtocol.code:
-        return UnsupportedProtocol(refused.message)
-    if refused.code in (InvalidValue.code, InvalidResources.code):
-        return InvalidValue(refused.field, refused.value, refused.message)
-    return Refused(refused.message)
 
 
 __all__ = ["Disconnected", "Item", "SchedulerSession"]

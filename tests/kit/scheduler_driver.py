@@ -50,6 +50,7 @@ for _name in [
     "registered",
     "reregistered",
     "disconnected",
+    "standby",
     "resource_offers",
     "offer_rescinded",
     "inverse_offers",
