@@ -89,6 +89,11 @@ class SchedulerCalls:
         """Whether there is a subscription at this moment."""
         return self._shared.session.subscribed
 
+    @property
+    def standing_by(self) -> bool:
+        """Whether a master has taken this instance in as a standby, at this moment."""
+        return self._shared.session.standing_by
+
     def guaranteed_share(self) -> Resources:
         """What the framework's roles are guaranteed, as told at the last subscription.
 

@@ -195,6 +195,9 @@ class SchedulerLink:
         log.info(what, framework=self._session.framework_id)
         if self._stop is Stop.TEARDOWN and subscribed:
             self._finish(conversation)
+        elif self._stop is Stop.TEARDOWN:
+            log.warning("another instance is active: the framework goes on")
+            conversation.cut(None)
         elif self._stop is not None:
             conversation.cut(None)
 

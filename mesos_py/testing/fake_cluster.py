@@ -22,6 +22,7 @@ from mesos_py.states import (
     TASK_KILLED,
     TASK_LOST,
     TASK_RUNNING,
+    TASK_STAGING,
     TASK_STARTING,
     TaskState,
     is_terminal,
@@ -49,7 +50,7 @@ class _Task:
     resources: Resources
     states: list[TaskState.ValueType]
     status: TaskStatus | None = None
-    past: list[TaskState.ValueType] = field(default_factory=list)
+    past: list[TaskState.ValueType] = field(default_factory=lambda: [TASK_STAGING])
 
 
 class FakeCluster(FakeMaster):
@@ -79,6 +80,7 @@ class FakeCluster(FakeMaster):
     def _on_subscribed(self) -> None:
         for agent in self._agents.values():
             self._take_back(agent)
+            agent.refused = False  # by a subscription that has ended
         for task in self._tasks.values():
             # It may have been lost with the last stream: an agent repeats it.
             if task.status is not None:

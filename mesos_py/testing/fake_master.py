@@ -9,7 +9,9 @@
         master.offer(make_offer("o1"))
         [accept] = master.wait_for(Call.ACCEPT)
 
-It decides nothing by itself.  One that runs tasks is `fake_cluster.FakeCluster`.
+It decides nothing by itself, but that of several instances that stand by (SUBSCRIBE with
+`standby`) the first is subscribed and the next when it goes.  One that runs tasks is
+`fake_cluster.FakeCluster`.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ import grpc.aio
 
 from mesos_py import rpc
 from mesos_py.errors import NotLeader
-from mesos_py.testing.fake_server import FakeServer
+from mesos_py.testing.fake_server import FakeServer, Stream
+from mesos_py.testing.loop_thread import PATIENCE_S, Log
 from mesos_py.v1.scheduler_pb2 import Call, Event, Events
 from mesos_py.v1.scheduler_pb2_grpc import (
     SchedulerServiceServicer,
@@ -54,6 +57,7 @@ class FakeMaster(FakeServer[Call, Event]):
         self.guaranteed_share = list(guaranteed_share)
         self._port = 0
         self._frameworks = 0
+        self._stood_by = Log()
 
     def __enter__(self) -> Self:
         self._enter()
@@ -99,6 +103,10 @@ class FakeMaster(FakeServer[Call, Event]):
         """Send the next subscriptions away, to `leader` if that is known."""
         self.refusal = NotLeader(leader)
 
+    def wait_for_standby(self, count: int = 1, timeout_s: float = PATIENCE_S) -> None:
+        """Until `count` streams have been answered with STANDBY, since the beginning."""
+        self._stood_by.wait(lambda _: True, count, timeout_s)
+
     # ---- On the loop ---------------------------------------------------------
 
     def _bind(self, server: grpc.aio.Server) -> None:
@@ -125,6 +133,30 @@ class FakeMaster(FakeServer[Call, Event]):
             Event(type=Event.SUBSCRIBED, subscribed=subscribed),
             Event(type=Event.HEARTBEAT),
         ]
+
+    def _waits(self, call: Call) -> bool:
+        return call.subscribe.standby and self._current is not None
+
+    def _tell_waiting(self) -> None:
+        for ahead, stream in enumerate(self._waiting):
+            if stream.told == ahead:
+                continue
+            if stream.told is None:
+                self._stood_by.add(stream)
+            stream.told = ahead
+            standby = Event.Standby(
+                framework_id=stream.call.subscribe.framework_info.id,
+                ahead=ahead,
+                heartbeat_interval_seconds=self.heartbeat_s,
+                master_info=MasterInfo(id="fake-master", port=self._port),
+                protocol_version=1,
+            )
+            events = [Event(type=Event.STANDBY, standby=standby)]
+            stream.queue.put_nowait(self._batch(events))
+
+    def _on_waiting_call(self, stream: Stream, call: Call) -> None:
+        refused = Event.Refused(call=call.type, code="refused", message="this instance stands by")
+        stream.queue.put_nowait(self._batch([Event(type=Event.REFUSED, refused=refused)]))
 
 
 class _Service(SchedulerServiceServicer):

@@ -25,10 +25,13 @@ Call = TypeVar("Call", bound=_HasType)
 Event = TypeVar("Event")
 
 
-class _Stream:
-    """One stream.  Made and used on the fake's loop."""
+class Stream:
+    """One stream, begun with `call`.  Made and used on the fake's loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, call: Any) -> None:
+        self.call = call
+        # Its place among those that wait, as last told to it.
+        self.told: int | None = None
         self.queue: asyncio.Queue[Any] = asyncio.Queue()
 
 
@@ -46,7 +49,9 @@ class FakeServer(ABC, Generic[Call, Event]):
         self._server: grpc.aio.Server | None = None
         self._log = Log()
         self._answered = Log()
-        self._current: _Stream | None = None
+        self._current: Stream | None = None
+        # Streams that take the place of the present one when it ends, in order.
+        self._waiting: list[Stream] = []
 
     # ---- Life ----------------------------------------------------------------
 
@@ -159,6 +164,16 @@ class FakeServer(ABC, Generic[Call, Event]):
     def _on_subscribed(self) -> None:
         """The first answer has been sent."""
 
+    def _waits(self, call: Call) -> bool:
+        """Whether the stream that begins with `call` waits for the end of the present one."""
+        return False
+
+    def _tell_waiting(self) -> None:
+        """The streams that wait have changed, or their order."""
+
+    def _on_waiting_call(self, stream: Stream, call: Call) -> None:
+        """A call after the first, on a stream that waits."""
+
     def _end_after(self, call: Call) -> bool:
         """Whether the stream ends with this call."""
         return False
@@ -175,10 +190,16 @@ class FakeServer(ABC, Generic[Call, Event]):
         if self.refusal is not None:
             yield self._batch([self.refusal])
             return
-        stream = self._current = _Stream()
+        stream = Stream(first.calls[0])
+        waits = self._waits(stream.call)
+        if waits:
+            self._waiting.append(stream)
+            self._tell_waiting()
+        else:
+            self._current = stream
         reader = asyncio.create_task(self._read(requests, stream))
         try:
-            if not self.silent:
+            if not self.silent and not waits:
                 yield self._batch(self._answer(first.calls[0]))
                 self._answered.add(stream)
                 self._on_subscribed()
@@ -187,15 +208,33 @@ class FakeServer(ABC, Generic[Call, Event]):
                     await rpc.abort(context, what)
                 yield what
         finally:
-            if self._current is stream:
-                self._current = None
+            self._left(stream)
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
 
-    async def _read(self, requests: AsyncIterator[Any], stream: _Stream) -> None:
+    def _left(self, stream: Stream) -> None:
+        """The stream has ended: if it was the present one, the next that waits is."""
+        if stream in self._waiting:
+            self._waiting.remove(stream)
+            self._tell_waiting()
+        if self._current is not stream:
+            return
+        self._current = None
+        # While the fake dies, those that wait end with it.
+        if self._waiting and self._server is not None:
+            following = self._current = self._waiting.pop(0)
+            following.queue.put_nowait(self._batch(self._answer(following.call)))
+            self._answered.add(following)
+            self._on_subscribed()
+            self._tell_waiting()
+
+    async def _read(self, requests: AsyncIterator[Any], stream: Stream) -> None:
         async for batch in requests:
             for call in batch.calls:
                 self._log.add(call)
+                if stream in self._waiting:
+                    self._on_waiting_call(stream, call)
+                    continue
                 self._on_call(call)
                 if self._end_after(call):
                     stream.queue.put_nowait(None)

@@ -17,7 +17,9 @@ PARTITION_AWARE = FrameworkInfo.Capability(type=FrameworkInfo.Capability.PARTITI
 LATER: Any = 4711
 
 
-def make_session(implicit: bool = True, max_call_bytes: int = 1_000_000, **fields):
+def make_session(
+    implicit: bool = True, max_call_bytes: int = 1_000_000, standby: bool = False, **fields
+):
     info = checks.complete_framework(make_framework(**fields), "user-1", "host-0")
     return SchedulerSession(
         info,
@@ -25,6 +27,7 @@ def make_session(implicit: bool = True, max_call_bytes: int = 1_000_000, **field
         client="test 1",
         instance="process 1",
         implicit_acknowledgements=implicit,
+        standby=standby,
         max_call_bytes=max_call_bytes,
     )
 
