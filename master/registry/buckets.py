@@ -189,13 +189,14 @@ def decoded(nodes: Iterable[tuple[str, bytes]]) -> Buckets:
         records = {each.key: each.value for each in message.records}
         found[name] = Bucket(message.begin, records, len(data))
     buckets = Buckets(found)
-    ends = [*buckets._begins[1:], None]
-    for at, (name, end) in enumerate(zip(buckets._names, ends, strict=True)):
-        bucket = found[name]
-        if (bucket.begin == "") != (at == 0) or bucket.begin == end:
-            raise _damaged(name, f"it begins at {shown(bucket.begin)}")
-        for key in bucket.records:
-            if key < bucket.begin or (end is not None and key >= end):
+    ends: list[str | None] = [*buckets._begins[1:], None]
+    # strict=False: of no buckets there is no end either.
+    for name, end in zip(buckets._names, ends, strict=False):
+        begin = found[name].begin
+        if (begin == "") != (name == buckets._names[0]) or begin == end:
+            raise _damaged(name, f"it begins at {shown(begin)}")
+        for key in found[name].records:
+            if key < begin or (end is not None and key >= end):
                 raise _damaged(name, f"{shown(key)} is not its record")
     return buckets
 

@@ -2,9 +2,9 @@
 
 ::
 
-    /mesos-registry/head            format, epoch, whose claim it is, number of the transaction
-    /mesos-registry/records/agent   a bucket; see buckets.py
-    /mesos-registry/records/weight
+    /mesos-registry/head             format, epoch, whose claim it is, number of the transaction
+    /mesos-registry/records/000000   a bucket; see buckets.py
+    /mesos-registry/records/000001
 
 Each transaction replaces the head, if that is still the one which this leadership has
 seen last, together with the buckets that it changes.  So
@@ -29,10 +29,12 @@ from google.protobuf.message import DecodeError
 from master.registry import buckets
 from master.registry.base import Claimed, Operation, Storage, check, next_epoch
 from master.registry.buckets import Buckets, Plan
+from master.registry.session_tree import SessionTree
 from master.registry.tree import Tree
 from mesos_py import logs
 from mesos_py.election.base import Backoff
 from mesos_py.election.zookeeper.steps import Create, Delete, Put, Step
+from mesos_py.election.zookeeper.url import ZooKeeperUrl
 from mesos_py.errors import (
     Conflict,
     InternalError,
@@ -47,6 +49,8 @@ log = logs.get("master.registry")
 
 # The layout of the nodes; what is in the records may grow without a new one.
 FORMAT: Final = 1
+# Of its path, which is beside that of the election: there are only candidates below that.
+SUFFIX: Final = "-registry"
 _CLAIM_BYTES: Final = 16
 _FIRST_RETRY_S: Final = 0.05
 _MAX_RETRY_S: Final = 1.0
@@ -281,6 +285,13 @@ class ZooKeeperStorage(Storage):
 
     def _gone(self) -> Unavailable:
         return Unavailable(f"registry {self._path}: somebody has removed it", path=self._path)
+
+
+def open_storage(zk: ZooKeeperUrl, session_timeout_s: float) -> ZooKeeperStorage:
+    """The registry of the masters that are elected at `zk`.  Called in an event loop."""
+    tree = SessionTree(zk, session_timeout_s)
+    # Who has no answer for so long may have been replaced.
+    return ZooKeeperStorage(tree, zk.path + SUFFIX, limit_s=session_timeout_s)
 
 
 def _backoff() -> Backoff:

@@ -14,9 +14,8 @@ from kazoo.client import KazooClient
 
 from master.registry.base import Operation
 from master.registry.buckets import MAX_TRANSACTION
-from master.registry.places import SUFFIX, storage_of
 from master.registry.session_tree import SessionTree
-from master.registry.zookeeper import ZooKeeperStorage
+from master.registry.zookeeper import SUFFIX, ZooKeeperStorage, open_storage
 from mesos_py.election.zookeeper.url import parse_url
 from mesos_py.errors import Refused, Unavailable
 from tests.kit.agents_records import agent_records
@@ -52,8 +51,7 @@ def admin(zk: Ensemble) -> Iterator[KazooClient]:
 
 
 def storage_at(url: str, limit_s: float = PATIENT_S) -> ZooKeeperStorage:
-    storage = storage_of(parse_url(url), TIMEOUT_S, None)
-    assert isinstance(storage, ZooKeeperStorage)
+    storage = open_storage(parse_url(url), TIMEOUT_S)
     storage._limit_s = limit_s
     return storage
 
@@ -100,8 +98,8 @@ async def test_it_is_beside_the_election_and_never_below_it(zk, path, admin) -> 
         await storage.write([{"agent/1": b"a"}])
     assert not admin.exists(path)
     assert sorted(admin.get_children(path + SUFFIX)) == ["head", "records"]
-    assert admin.get_children(f"{path}{SUFFIX}/records") == ["agent"]
-    _, stat = admin.get(f"{path}{SUFFIX}/records/agent")
+    assert admin.get_children(f"{path}{SUFFIX}/records") == ["000000"]
+    _, stat = admin.get(f"{path}{SUFFIX}/records/000000")
     assert stat.ephemeralOwner == 0
 
 
@@ -109,7 +107,7 @@ async def test_with_credentials_others_read_and_do_not_write(zk, path, admin) ->
     async with opened(zk.url(path, "us:secret")) as storage:
         await storage.claim()
         await storage.write([{"agent/1": b"a"}])
-    for below in ("head", "records", "records/agent"):
+    for below in ("head", "records", "records/000000"):
         acl, _ = admin.get_acls(f"{path}{SUFFIX}/{below}")
         assert {(each.id.scheme, each.perms) for each in acl} == {("digest", 31), ("world", 1)}
     async with opened(zk.url(path)) as stranger:

@@ -81,11 +81,10 @@ async def test_the_nodes_are_where_the_documentation_says(world):
         PATH,
         f"{PATH}/head",
         f"{PATH}/records",
-        f"{PATH}/records/agent",
-        f"{PATH}/records/maintenance",
+        f"{PATH}/records/000000",
     ]
     head = Head.FromString(world.nodes[f"{PATH}/head"][0])
-    assert (head.format, head.epoch, head.transaction, head.buckets) == (1, 5, 1, 2)
+    assert (head.format, head.epoch, head.transaction, head.buckets) == (1, 5, 1, 1)
 
 
 async def test_many_operations_are_few_transactions(world):
@@ -288,7 +287,7 @@ async def test_a_bucket_that_was_removed_is_noticed(world):
     storage = OnFake(world)
     await storage.claim()
     await storage.write([{"agent/1": b"a"}])
-    world.apply([Delete(f"{PATH}/records/agent")])
+    world.apply([Delete(f"{PATH}/records/000000")])
     with pytest.raises(InternalError, match="changed by somebody else"):
         await storage.write([{"agent/1": b"b"}])
     with pytest.raises(InvalidValue, match="1 nodes are noted, and 0 are there; restore a backup"):
@@ -308,8 +307,8 @@ async def test_a_damaged_bucket_is_named_with_its_path(world):
     storage = OnFake(world)
     await storage.claim()
     await storage.write([{"agent/1": b"a"}])
-    world.apply([Put(f"{PATH}/records/agent", b"rubbish")])
-    with pytest.raises(InvalidValue, match=f"{PATH}/records/agent'?: is damaged"):
+    world.apply([Put(f"{PATH}/records/000000", b"rubbish")])
+    with pytest.raises(InvalidValue, match=f"{PATH}/records/000000'?: is damaged"):
         await OnFake(world).claim()
 
 
@@ -337,7 +336,7 @@ async def test_a_head_that_stands_alone_is_filled(world):
         assert (await OnFake(World([state])).claim()).epoch == 1
 
 
-async def test_a_node_of_ours_has_no_children(world):
+async def test_a_node_that_is_none_of_ours_is_noticed(world):
     storage = OnFake(world)
     await storage.claim()
     world.apply([Create(f"{PATH}/records/other", b"")])
