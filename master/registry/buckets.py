@@ -62,10 +62,6 @@ class Plan:
         data = (*self.created.values(), *self.replaced.values())
         return sum(map(len, data)) + _STEP_BYTES * (len(data) + len(self.removed))
 
-    @property
-    def empty(self) -> bool:
-        return not (self.created or self.replaced or self.removed)
-
 
 class Buckets:
     """All buckets, as they are stored."""

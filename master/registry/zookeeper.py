@@ -107,10 +107,10 @@ class ZooKeeperStorage(Storage):
         check(operations)
         done = 0
         while done < len(operations):
+            # Also a plan of no steps is committed: nothing is certain unless this leads.
             count, plan = await asyncio.to_thread(self._buckets.next_plan, operations[done:])
-            if not plan.empty:
-                await self._commit(self._steps(plan), buckets=self._buckets.after(plan))
-                self._buckets.adopt(plan)
+            await self._commit(self._steps(plan), buckets=self._buckets.after(plan))
+            self._buckets.adopt(plan)
             done += count
 
     async def raise_epoch(self, at_least: int) -> int:

@@ -23,6 +23,13 @@ class Fault(Enum):
     UNANSWERED = "unanswered"
     # It seems lost, and is done when the test calls `World.arrive`.
     LATE = "late"
+    # Whoever asks is killed before, or when it is done; raises Died.
+    KILLED_BEFORE = "killed before"
+    KILLED_AFTER = "killed after"
+
+
+class Died(Exception):
+    """The end of whoever made the request: what it would do next is not done."""
 
 
 @dataclass
@@ -136,12 +143,14 @@ class FakeTree:
         if fault is Fault.LATE:
             self.world.late.append(do)
             self.world.something_late.set()
-        elif fault is not Fault.LOST:
+        elif fault not in (Fault.LOST, Fault.KILLED_BEFORE):
             self._answered = fault is Fault.NONE
             try:
                 do()
             except Conflict:
                 if fault is Fault.NONE:
                     raise
+        if fault in (Fault.KILLED_BEFORE, Fault.KILLED_AFTER):
+            raise Died(call)
         if fault is not Fault.NONE:
             raise Unavailable(f"{call}: {fault.value}")

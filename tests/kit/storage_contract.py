@@ -141,6 +141,17 @@ class StorageContract:
         assert claimed.epoch == 3
         assert claimed.records == {"agent/1": b"first", "agent/3": b"second"}
 
+    async def test_an_older_leadership_is_not_told_that_nothing_was_to_be_done(self, opened):
+        first, second = opened(), opened()
+        await first.claim()
+        await first.write([{"agent/1": b"first"}])
+        await second.claim()
+        await second.write([{"agent/1": b"second", "agent/2": b"second"}])
+        # As far as it knows this changes nothing; it is not so any more.
+        for operation in ({"agent/1": b"first"}, {"agent/2": None}):
+            with pytest.raises(Superseded):
+                await first.write([operation])
+
     async def test_who_was_superseded_can_lead_again(self, opened):
         first, second = opened(), opened()
         await first.claim()

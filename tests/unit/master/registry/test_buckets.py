@@ -71,10 +71,10 @@ def test_the_first_bucket_holds_everything(nodes):
 
 def test_what_changes_nothing_writes_nothing(nodes):
     nodes.write({"agent/1": None})
-    assert nodes.plans[-1].empty
+    assert nodes.plans[-1].size == 0
     nodes.write({"agent/1": b"a"})
     nodes.write({"agent/1": b"a", "agent/2": None}, {"weight/x": None})
-    assert nodes.plans[-1].empty
+    assert nodes.plans[-1].size == 0
     assert len(nodes.data) == 1
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from master.registry import buckets
-from master.registry.zookeeper import ZooKeeperStorage
 from mesos_py.election.zookeeper.steps import Create, Delete, Put
 from mesos_py.errors import (
     InternalError,
@@ -21,27 +20,9 @@ from mesos_py.errors import (
     Unavailable,
 )
 from mesos_py.v1.registry_pb2 import Head
-from tests.kit.fake_tree import FakeTree, Fault, World, no_faults
+from tests.kit.fake_tree import Fault, World
+from tests.kit.on_fake_tree import PATH, OnFake
 from tests.kit.storage_contract import StorageContract
-
-PATH = "/cluster/mesos-registry"
-
-
-class OnFake(ZooKeeperStorage):
-    """A storage on a connection of its own, which does not pause between its tries."""
-
-    def __init__(
-        self, world: World, fault: Callable[[str], Fault] = no_faults, limit_s: float = 30.0
-    ) -> None:
-        self.fake = FakeTree(world, fault)
-        # Not set: stands still at the next pause.
-        self.may_go_on = asyncio.Event()
-        self.may_go_on.set()
-        super().__init__(self.fake, PATH, limit_s, self._no_pause)
-
-    async def _no_pause(self, seconds: float) -> None:
-        await asyncio.sleep(0)
-        await self.may_go_on.wait()
 
 
 def script(call: str, faults: Iterable[Fault]) -> Callable[[str], Fault]:
@@ -96,13 +77,14 @@ async def test_many_operations_are_few_transactions(world):
     assert storage.fake.largest < 1_000_000
 
 
-async def test_what_changes_nothing_is_no_transaction(world):
+async def test_what_changes_nothing_writes_nothing_but_the_head(world):
     storage = OnFake(world)
     await storage.claim()
     await storage.write([{"agent/1": b"a"}])
-    before = world.commits
+    before = world.nodes
     await storage.write([{"agent/1": b"a"}, {"agent/2": None}, {}])
-    assert world.commits == before
+    different = [path for path in before if world.nodes[path] != before[path]]
+    assert different == [f"{PATH}/head"]
 
 
 async def test_an_operation_that_fits_no_transaction_is_refused_after_those_before_it(world):
