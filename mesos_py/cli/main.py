@@ -126,8 +126,8 @@ def _broken(name: str, error: InvalidValue) -> click.Command:
 def group() -> None:
     """A resource manager for clusters of Linux machines.
 
-    Clients find the master through --master or MESOS_PY_MASTER (host:port, or a list
-    of them); without either they try 127.0.0.1:5050.
+    Clients find the master through --master or MESOS_PY_MASTER (host:port, a list of
+    them, or zk://host:port,.../path); without either they try 127.0.0.1:5050.
     """
 
 

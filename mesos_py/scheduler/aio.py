@@ -74,7 +74,8 @@ class SchedulerClient(SchedulerCalls):
 
         framework: needs a name; user, host name and failover time-out (an hour) get
             defaults, an id makes this the successor of an earlier scheduler.
-        master: `host:port`, or `h1:p1,h2:p2` of which one leads; or a Detector.
+        master: `host:port`, `h1:p1,h2:p2` of which one leads, or `zk://h1:p1,h2:p2/path`
+            by which the leader is found; or a Detector.
         implicit_acknowledgements: an update is acknowledged when the iteration asks for
             what follows it; else call `acknowledge`.
         standby: if another instance of the framework is active, wait behind it (STANDBY),

@@ -48,7 +48,8 @@ class SchedulerDriver(SchedulerCalls, CallbackDriver[Item]):
 
         framework: needs a name; user, host name and failover time-out (an hour) get
             defaults, an id makes this the successor of an earlier scheduler.
-        master: `host:port`, or `h1:p1,h2:p2` of which one leads; or a Detector.
+        master: `host:port`, `h1:p1,h2:p2` of which one leads, or `zk://h1:p1,h2:p2/path`
+            by which the leader is found; or a Detector.
         implicit_acknowledgements: an update is acknowledged when `status_update`
             returns; else the scheduler calls `acknowledge` itself.
         standby: this is one of several instances of the framework, all started alike, of

@@ -58,9 +58,13 @@ class Candidacy:
             await self._wait(self.changed)
         log.info("elected", node=self._node)
 
+    def give_up(self) -> None:
+        """It is over from now on; whoever waits for it is told.  Idempotent."""
+        self._end(SessionLost("the candidacy was given up"))
+
     async def close(self) -> None:
         """Withdraw; see `Session.close` for how long that takes.  Idempotent."""
-        self._end(SessionLost("the candidacy was given up"))
+        self.give_up()
         prober, self._prober = self._prober, None
         if prober is not None:
             prober.cancel()

@@ -75,11 +75,11 @@ class ZooKeeperContender(Contender):
     async def resign(self) -> None:
         self._resigned = True
         self._set(Standing.LOST)
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            keeper.cancel()
-            await asyncio.gather(keeper, return_exceptions=True)
         if self._candidacy is not None:
+            self._candidacy.give_up()
+        if self._keeper is not None:
+            await asyncio.wait({self._keeper})
+        elif self._candidacy is not None:
             await self._candidacy.close()
 
     async def _keep(self, candidacy: Candidacy) -> None:

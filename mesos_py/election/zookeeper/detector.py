@@ -41,6 +41,7 @@ class ZooKeeperDetector(Detector):
         self._node: str | None = None
         self._watchers: set[asyncio.Event] = set()
         self._looking: asyncio.Task[None] | None = None
+        self._session: Session | None = None
         self._stale = asyncio.Event()
         self._suspect = False
         self._forgetting: asyncio.TimerHandle | None = None
@@ -98,7 +99,7 @@ class ZooKeeperDetector(Detector):
     async def _look(self) -> None:
         """One session after the other, for ever."""
         while True:
-            session = Session(self._url, self._timeout_s, self._stale.set)
+            session = self._session = Session(self._url, self._timeout_s, self._link_changed)
             try:
                 session.open()
                 await self._follow(session)
@@ -120,9 +121,7 @@ class ZooKeeperDetector(Detector):
             if session.over is not None:
                 raise session.over
             within_s: float | None = None
-            if session.link is not Link.CONNECTED:
-                self._no_contact(session.timeout_s)
-            else:
+            if session.link is Link.CONNECTED:
                 try:
                     await self._read(session)
                     self._contact()
@@ -187,11 +186,13 @@ class ZooKeeperDetector(Detector):
         for changed in self._watchers:
             changed.set()
 
-    def _no_contact(self, timeout_s: float) -> None:
-        """Believe the last leader for so long, from the first call on."""
-        if self._forgetting is None:
+    def _link_changed(self) -> None:
+        session = self._session
+        if session is not None and session.link is not Link.CONNECTED and not self._forgetting:
+            # From the first loss on, however often it is tried to connect again.
             loop = asyncio.get_running_loop()
-            self._forgetting = loop.call_later(timeout_s, self._believe, None, None)
+            self._forgetting = loop.call_later(session.timeout_s, self._believe, None, None)
+        self._stale.set()
 
     def _contact(self) -> None:
         if self._forgetting is not None:

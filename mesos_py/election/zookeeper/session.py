@@ -51,6 +51,12 @@ CLOSE_S: Final = 3.0
 _FIRST_RECONNECT_S: Final = 0.1
 _MAX_RECONNECT_S: Final = 1.0
 _REPEAT_LOG_S: Final = 60.0
+# What kazoo warns of though it is told by `Link`, or follows from closing.
+_NOISE: Final = (
+    "Transition to CONNECTING",
+    "Session has expired",
+    "Failed connecting to Zookeeper within the connection retry policy.",
+)
 
 
 class SessionLost(Unavailable):
@@ -410,7 +416,9 @@ class _KazooFilter(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         now = time.monotonic()
-        if record.levelno < logging.WARNING or isinstance(record.args, dict):
+        if record.levelno < logging.WARNING or record.msg in _NOISE:
+            return False
+        if isinstance(record.args, dict):
             return False
         if any(isinstance(each, Auth) for each in record.args or ()):
             return False
