@@ -178,7 +178,7 @@ def test_a_port_in_use_is_said(tmp_path):
         (["--isolation", "posix,posix"], "twice"),
         (["--ip", "not-an-ip"], "no IP address"),
         (["--port", "x"], "port"),
-        (["--master", "zk://h/p"], "ZooKeeper"),
+        (["--master", "zk://me:hunter2@h"], "must end with a path"),
         (["--executor-shutdown-grace-period", "-1s"], "executor-shutdown-grace-period"),
     ],
 )

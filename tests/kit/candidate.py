@@ -83,7 +83,7 @@ class Candidate:
     @property
     def certain_until_s(self) -> float:
         """The latest moment that it ever was certain of."""
-        return max(line["certain_until_s"] for line in list(self.lines))
+        return max(float(line["certain_until_s"]) for line in list(self.lines))
 
     def pause(self) -> None:
         os.kill(self.process.pid, signal.SIGSTOP)

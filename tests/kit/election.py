@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import select
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any, Final, Self
+from typing import Any, Final, Self, cast
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from mesos_py.election import Contender, Standing, parse_contender
+from mesos_py.election.zookeeper.contender import ZooKeeperContender
 from tests.kit.candidate import info_of
 from tests.kit.proxy import Proxy
 
@@ -44,16 +47,22 @@ def operator_of(hosts: str, credentials: str | None = None) -> Iterator[KazooCli
 
 def candidates(client: KazooClient, path: str) -> list[dict[str, Any]]:
     """What the candidates at `path` say, the leader first."""
-    names = sorted(name for name in client.get_children(path) if name.startswith("json.info_"))
-    return [json.loads(client.get(f"{path}/{name}")[0]) for name in names]
+
+    def read() -> list[dict[str, Any]]:
+        children = client.get_children(path)
+        names = sorted(name for name in children if name.startswith("json.info_"))
+        return [json.loads(client.get(f"{path}/{name}")[0]) for name in names]
+
+    while True:
+        try:
+            # Servers that have just been held up drop connections once more.
+            return cast(list[dict[str, Any]], client.retry(read))
+        except NoNodeError:
+            client.get_children(path)  # the path itself must be there
 
 
 class Watched:
-    """A contender with all that it has said; use it in an `async with` block.
-
-    `claimed` are the moments for which it has ever said that nobody else leads, from its
-    election on.
-    """
+    """A contender with all that it has said; use it in an `async with` block."""
 
     def __init__(self, contender: Contender, port: int = 5050) -> None:
         self.contender = contender
@@ -62,7 +71,7 @@ class Watched:
         # When each of the standings was learnt of.
         self.moments: list[float] = []
         self.elected_s: float | None = None
-        self.certain_until_s = -float("inf")
+        self._certain_until_s = -math.inf
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> Self:
@@ -84,8 +93,17 @@ class Watched:
 
     async def _look(self) -> None:
         while True:
-            self.certain_until_s = max(self.certain_until_s, self.contender.certain_until_s())
+            self._note()
             await asyncio.sleep(_LOOK_S)
+
+    @property
+    def certain_until_s(self) -> float:
+        """The latest moment that it has ever been certain of."""
+        self._note()
+        return self._certain_until_s
+
+    def _note(self) -> None:
+        self._certain_until_s = max(self._certain_until_s, self.contender.certain_until_s())
 
     @property
     def leads(self) -> bool:
@@ -100,12 +118,14 @@ class Watched:
     @property
     def session(self) -> tuple[int, bytes]:
         """Id and password of its session, for `expire_session`."""
-        client = self.contender._candidacy._session._client
+        candidacy = cast(ZooKeeperContender, self.contender)._candidacy
+        assert candidacy is not None
+        client = candidacy._session._client
         return client._session_id, client._session_passwd
 
 
 @contextlib.asynccontextmanager
-async def contending(url: str, timeout_s: float = 2.0, port: int = 5050) -> AsyncIterator[Watched]:
+async def contending(url: str, timeout_s: float = 10.0, port: int = 5050) -> AsyncIterator[Watched]:
     async with Watched(parse_contender(url, session_timeout_s=timeout_s), port) as watched:
         yield watched
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 from hypothesis import given
@@ -13,9 +14,12 @@ from mesos_py.election import (
     StandaloneContender,
     StandaloneDetector,
     Standing,
+    parse_contender,
     parse_master,
 )
+from mesos_py.election.zookeeper.detector import ZooKeeperDetector
 from mesos_py.errors import InvalidValue
+from mesos_py.v1 import types_pb2 as pb
 
 A, B, C = Address("a", 1), Address("b", 2), Address("c", 3)
 ELSEWHERE = Address("elsewhere", 9)
@@ -151,19 +155,28 @@ def test_an_address_twice_is_refused() -> None:
         parse_master("a:1,b:2,a:1")
 
 
-def test_zookeeper_is_said_to_be_missing_and_credentials_stay_hidden() -> None:
-    with pytest.raises(InvalidValue, match="no ZooKeeper detector yet") as caught:
-        parse_master("zk://me:hunter2@zk1:2181,zk2:2181/mesos")
-    assert "hunter2" not in str(caught.value)
-    assert "zk1:2181,zk2:2181/mesos" in str(caught.value)
+async def test_zookeeper_is_one_of_the_places_to_look() -> None:
+    detector = parse_master(" zk://me:hunter2@zk1,zk2:2182/mesos ", session_timeout_s=3.0)
+    assert isinstance(detector, ZooKeeperDetector)
+    # It starts to look when it is asked; this one never was.
+    await detector.close()
+
+
+def test_a_malformed_zookeeper_address_names_the_field_and_hides_credentials() -> None:
+    with pytest.raises(InvalidValue, match="must end with a path") as caught:
+        parse_master("zk://me:hunter2@zk1:2181,zk2:2181", "--master")
+    assert caught.value.field == "--master"
+    assert "hunter2" not in str(caught.value) + repr(caught.value)
+    assert "zk1:2181,zk2:2181" in str(caught.value)
 
 
 # --- contender --------------------------------------------------------------
 
 
 async def test_the_standalone_contender_leads_at_once_until_it_resigns() -> None:
-    contender = StandaloneContender()
-    assert await contender.elected(A) == 1
+    contender = parse_contender(None)
+    await contender.elected(pb.MasterInfo())
+    assert contender.certain_until_s() == math.inf
     watch = contender.watch()
     assert await anext(watch) is Standing.LEADING
     following = asyncio.ensure_future(anext(watch))
@@ -172,7 +185,13 @@ async def test_the_standalone_contender_leads_at_once_until_it_resigns() -> None
     await contender.resign()
     await contender.resign()
     assert await following is Standing.LOST
+    assert contender.certain_until_s() == -math.inf
     assert [standing async for standing in watch] == []
+
+
+def test_a_contender_needs_a_zookeeper_address() -> None:
+    with pytest.raises(InvalidValue, match=r"^--zk: .*must be zk://"):
+        parse_contender("a:1", "--zk")
 
 
 async def test_a_contender_that_resigned_never_says_that_it_leads() -> None:
