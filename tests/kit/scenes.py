@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from master.core.cluster import Options
+from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import registry_pb2 as reg
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import World
 
@@ -131,3 +134,51 @@ class TaskScene:
     def acknowledged(self):
         """The uuids that the agent was told are acknowledged."""
         return [e.acknowledge.uuid for e in self.agent.take(agent_pb2.Event.ACKNOWLEDGE)]
+
+
+class LeaderScene:
+    """A leader with agents, and the next one, which they have not found yet."""
+
+    def __init__(self, count=10, **options):
+        self.first = World(Options(durable=True, **options), epoch=1)
+        self.agents = [self.first.agent(f"h{n}") for n in range(count)]
+        self.world = self.first.successor()
+        for agent in self.agents:
+            agent.world = self.world
+
+    @property
+    def cluster(self):
+        return self.world.cluster
+
+    def back(self, *numbers, **fields):
+        for number in numbers:
+            self.agents[number].register(**fields)
+        self.world.check()
+
+    def lost(self):
+        return self.cluster.counters["agents_unreachable"]
+
+    def answering(self, numbers, seconds):
+        """Time passes, and these answer their pings."""
+        for _ in range(int(seconds / 15)):
+            self.world.advance(15)
+            for number in numbers:
+                self.agents[number].pong()
+
+
+def agent_record(agent_id="a1", resources="cpus:4", **fields):
+    record = reg.Agent(**fields)
+    record.info.id.value = agent_id
+    record.info.hostname = "web1"
+    record.info.resources.extend(Resources.parse(resources).to_proto())
+    return record
+
+
+def recovered(records, **options):
+    world = World(Options(durable=True, **options), epoch=2)
+    given = {
+        key: value if isinstance(value, bytes) else value.SerializeToString()
+        for key, value in records.items()
+    }
+    world.core.recover(given, world.clock.now())
+    return world

@@ -2,66 +2,16 @@
 
 import pytest
 
-from master.core.cluster import Options
 from master.core.explain import findings
 from mesos_py.clock import Now
-from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import maintenance_pb2 as maintenance
 from mesos_py.v1 import registry_pb2 as reg
 from mesos_py.v1 import types_pb2 as pb
-from tests.kit.core import FakeAgent, World
-from tests.kit.scenes import PARTITION_AWARE
+from tests.kit.core import FakeAgent
+from tests.kit.scenes import LeaderScene, agent_record, recovered
 
 Event = agent_pb2.Event
-
-
-class Scene:
-    """A leader with agents, and the next one, which they have not found yet."""
-
-    def __init__(self, count=10, **options):
-        self.first = World(Options(durable=True, **options), epoch=1)
-        self.agents = [self.first.agent(f"h{n}") for n in range(count)]
-        self.world = self.first.successor()
-        for agent in self.agents:
-            agent.world = self.world
-
-    @property
-    def cluster(self):
-        return self.world.cluster
-
-    def back(self, *numbers, **fields):
-        for number in numbers:
-            self.agents[number].register(**fields)
-        self.world.check()
-
-    def lost(self):
-        return self.cluster.counters["agents_unreachable"]
-
-    def answering(self, numbers, seconds):
-        """Time passes, and these answer their pings."""
-        for _ in range(int(seconds / 15)):
-            self.world.advance(15)
-            for number in numbers:
-                self.agents[number].pong()
-
-
-def agent_record(agent_id="a1", resources="cpus:4", **fields):
-    record = reg.Agent(**fields)
-    record.info.id.value = agent_id
-    record.info.hostname = "web1"
-    record.info.resources.extend(Resources.parse(resources).to_proto())
-    return record
-
-
-def recovered(records, **options):
-    world = World(Options(durable=True, **options), epoch=2)
-    given = {
-        key: value if isinstance(value, bytes) else value.SerializeToString()
-        for key, value in records.items()
-    }
-    world.core.recover(given, world.clock.now())
-    return world
 
 
 # ---- What is recovered --------------------------------------------------------------------
@@ -144,7 +94,7 @@ def test_weights_and_records_of_other_kinds_are_taken_over():
 
 
 def test_an_expected_agent_that_comes_back_is_as_it_was_and_nobody_hears_of_it():
-    scene = Scene(1)
+    scene = LeaderScene(1)
     framework = scene.world.framework()
     scene.back(0)
     assert scene.agents[0].take() == []
@@ -157,7 +107,7 @@ def test_an_expected_agent_that_comes_back_is_as_it_was_and_nobody_hears_of_it()
 
 
 def test_tasks_of_an_expected_agent_are_not_announced_since_nobody_took_them_for_lost():
-    scene = Scene(1)
+    scene = LeaderScene(1)
     framework = scene.world.framework(id=pb.FrameworkID(value="f1"), failover_timeout=1e6)
     task = scene.agents[0].task("t1", "f1", pb.TASK_RUNNING)
     scene.back(0, tasks=[task], frameworks=[framework.info])
@@ -166,7 +116,7 @@ def test_tasks_of_an_expected_agent_are_not_announced_since_nobody_took_them_for
 
 
 def test_nobody_is_lost_before_the_whole_time_has_passed_since_this_master_listens():
-    scene = Scene(3)
+    scene = LeaderScene(3)
     scene.back(0)
     scene.answering([0], 60)
     scene.world.advance(14.9)
@@ -184,7 +134,7 @@ def test_nobody_is_lost_before_the_whole_time_has_passed_since_this_master_liste
 
 
 def test_an_expected_agent_that_was_lost_may_still_come_back():
-    scene = Scene(1)
+    scene = LeaderScene(1)
     scene.world.advance(75)
     scene.world.stored()
     framework = scene.world.framework(id=pb.FrameworkID(value="f1"), failover_timeout=1e6)
@@ -198,7 +148,7 @@ def test_an_expected_agent_that_was_lost_may_still_come_back():
 
 
 def test_an_expected_agent_that_comes_back_while_it_is_marked_is_not_lost():
-    scene = Scene(1)
+    scene = LeaderScene(1)
     scene.world.advance(75)
     framework = scene.world.framework()
     assert scene.agents[0].register() == []
@@ -210,7 +160,7 @@ def test_an_expected_agent_that_comes_back_while_it_is_marked_is_not_lost():
 
 
 def test_an_expected_agent_that_vanishes_again_while_it_is_marked_is_expected_anew():
-    scene = Scene(1)
+    scene = LeaderScene(1)
     scene.world.advance(75)
     scene.agents[0].register()
     scene.agents[0].disconnect()
@@ -226,7 +176,7 @@ def test_an_expected_agent_that_vanishes_again_while_it_is_marked_is_expected_an
 
 
 def test_a_new_agent_at_the_address_of_an_expected_one_replaces_it():
-    scene = Scene(2)
+    scene = LeaderScene(2)
     new = FakeAgent(scene.world, "h0", "cpus:4", {})
     new.info.port = scene.agents[0].info.port
     new.register()
@@ -243,7 +193,7 @@ def test_a_new_agent_at_the_address_of_an_expected_one_replaces_it():
 
 @pytest.mark.parametrize("step_s", [3600.0, -3600.0])
 def test_a_step_of_the_wall_clock_loses_nobody(step_s):
-    scene = Scene(3)
+    scene = LeaderScene(3)
     scene.world.clock.wall_s += step_s
     scene.world.advance(74)
     assert scene.cluster.counters["agents_unreachable"] == 0
@@ -256,7 +206,7 @@ def test_a_step_of_the_wall_clock_loses_nobody(step_s):
 
 @pytest.mark.parametrize("stall_s", [16.0, 20.0, 74.0, 30_000.0])
 def test_a_master_that_was_stopped_gives_expected_agents_their_time_anew(stall_s):
-    scene = Scene(3)
+    scene = LeaderScene(3)
     scene.world.advance(60)
     scene.world.clock.advance(stall_s)
     scene.world.core.tick(scene.world.clock.now())
@@ -269,7 +219,7 @@ def test_a_master_that_was_stopped_gives_expected_agents_their_time_anew(stall_s
 
 
 def test_two_hundred_expected_agents_all_come_back_late_and_none_is_lost():
-    scene = Scene(200)
+    scene = LeaderScene(200)
     scene.world.advance(74.9)
     scene.back(*range(200))
     scene.answering(range(200), 300)
@@ -278,7 +228,7 @@ def test_two_hundred_expected_agents_all_come_back_late_and_none_is_lost():
 
 
 def test_two_hundred_expected_agents_that_do_not_come_are_lost_at_the_limited_rate():
-    scene = Scene(200, removal_limit=2, removal_per_s=60.0)
+    scene = LeaderScene(200, removal_limit=2, removal_per_s=60.0)
     scene.world.advance(75 + 59 * 30 + 1)
     scene.world.stored()
     assert scene.lost() == 60
@@ -294,7 +244,7 @@ def test_two_hundred_expected_agents_that_do_not_come_are_lost_at_the_limited_ra
 
 
 def test_if_too_many_are_missing_nobody_is_lost_and_it_is_said():
-    scene = Scene(10, recovery_removal_percent=30.0)
+    scene = LeaderScene(10, recovery_removal_percent=30.0)
     scene.back(*range(6))
     framework = scene.world.framework()
     scene.answering(range(6), 75)
@@ -316,7 +266,7 @@ def test_if_too_many_are_missing_nobody_is_lost_and_it_is_said():
 
 
 def test_as_many_as_allowed_are_lost():
-    scene = Scene(100, recovery_removal_percent=29.0)
+    scene = LeaderScene(100, recovery_removal_percent=29.0)
     scene.back(*range(71))
     scene.answering(range(71), 75)
     scene.world.stored()
@@ -324,7 +274,7 @@ def test_as_many_as_allowed_are_lost():
 
 
 def test_the_limit_is_about_a_change_of_leader_only():
-    scene = Scene(2, recovery_removal_percent=0.0)
+    scene = LeaderScene(2, recovery_removal_percent=0.0)
     scene.back(0, 1)
     for agent in scene.agents:
         agent.disconnect()
@@ -337,7 +287,7 @@ def test_the_limit_is_about_a_change_of_leader_only():
 
 
 def test_nothing_is_offered_before_most_agents_are_back():
-    scene = Scene(10)
+    scene = LeaderScene(10)
     framework = scene.world.framework()
     scene.back(*range(7))
     assert framework.offers() == []
@@ -349,7 +299,7 @@ def test_nothing_is_offered_before_most_agents_are_back():
 
 
 def test_after_a_while_what_is_there_is_offered():
-    scene = Scene(10)
+    scene = LeaderScene(10)
     framework = scene.world.framework()
     scene.back(0)
     scene.world.advance(9.9)
@@ -369,14 +319,14 @@ def test_with_nobody_expected_offers_flow_at_once():
     "options", [{"allocation_recovery_factor": 0.0}, {"allocation_recovery_timeout_s": 0.0}]
 )
 def test_the_hold_off_may_be_turned_off(options):
-    scene = Scene(10, **options)
+    scene = LeaderScene(10, **options)
     scene.back(0)
     framework = scene.world.framework()
     assert len(framework.offers()) == 1
 
 
 def test_the_same_agent_again_and_again_counts_once():
-    scene = Scene(10)
+    scene = LeaderScene(10)
     framework = scene.world.framework()
     for _ in range(20):
         scene.back(0)
@@ -384,7 +334,7 @@ def test_the_same_agent_again_and_again_counts_once():
 
 
 def test_new_agents_do_not_count_as_back():
-    scene = Scene(2)
+    scene = LeaderScene(2)
     framework = scene.world.framework()
     scene.world.agent()
     scene.world.agent()
@@ -392,7 +342,7 @@ def test_new_agents_do_not_count_as_back():
 
 
 def test_that_offers_are_held_back_is_explained():
-    scene = Scene(10)
+    scene = LeaderScene(10)
     framework = scene.world.framework()
     scene.back(0, 1, 2)
     record = scene.cluster.frameworks[framework.id]
@@ -405,7 +355,7 @@ def test_that_offers_are_held_back_is_explained():
 
 
 def test_the_shares_of_frameworks_that_only_agents_name_count():
-    scene = Scene(2)
+    scene = LeaderScene(2)
     info = pb.FrameworkInfo(name="old", user="nobody", failover_timeout=1e6)
     info.id.value = "old"
     task = scene.agents[0].task("t1", "old", pb.TASK_RUNNING, "cpus:4;mem:32")
@@ -417,167 +367,3 @@ def test_the_shares_of_frameworks_that_only_agents_name_count():
     offers = {o.agent_id.value for o in new.offers()}
     assert scene.agents[1].id in offers
     assert all(o.agent_id.value != scene.agents[1].id for o in old.offers())
-
-
-# ---- Frameworks that only agents know ----------------------------------------------------------
-
-
-def named(failover_timeout, agent_timeout_s=75.0):
-    """A framework that an agent has brought, and whose scheduler has not come."""
-    scene = Scene(1, agent_timeout_s=agent_timeout_s)
-    info = pb.FrameworkInfo(name="old", user="nobody", failover_timeout=failover_timeout)
-    info.id.value = "old"
-    task = scene.agents[0].task("t1", "old", pb.TASK_RUNNING)
-    scene.agents[0].register(tasks=[task], frameworks=[info])
-    scene.agents[0].take()
-    return scene, info
-
-
-@pytest.mark.parametrize(("failover_s", "within_s"), [(0.0, 75), (30.0, 75), (150.0, 150)])
-def test_a_framework_whose_scheduler_never_comes_is_removed(failover_s, within_s):
-    scene, _ = named(failover_s)
-    scene.answering([0], within_s - 15)
-    scene.world.advance(14)
-    scene.agents[0].take()
-    assert "old" in scene.cluster.frameworks
-    scene.world.advance(1)
-    assert "SHUTDOWN_FRAMEWORK" in scene.agents[0].orders()
-    (task,) = scene.cluster.completed_frameworks["old"].completed_tasks
-    assert task.state == pb.TASK_KILLED
-    assert task.statuses[-1].message == (
-        f"the framework has not subscribed to this master within {within_s} s"
-    )
-    scene.world.check()
-
-
-def test_the_time_is_counted_from_the_first_report():
-    scene, info = named(0.0)
-    scene.answering([0], 60)
-    scene.agents[0].register(frameworks=[info])
-    scene.world.advance(15)
-    assert "old" not in scene.cluster.frameworks
-
-
-def test_a_framework_that_subscribes_in_time_stays_and_has_its_own_time_out_again():
-    scene, _ = named(0.0)
-    scene.world.advance(70)
-    scene.agents[0].pong()
-    framework = scene.world.framework("old", id=pb.FrameworkID(value="old"))
-    scene.answering([0], 300)
-    assert "old" in scene.cluster.frameworks
-    framework.disconnect()
-    assert "old" not in scene.cluster.frameworks
-
-
-def test_after_a_stall_such_a_framework_has_time_to_come():
-    scene, _ = named(0.0)
-    scene.world.clock.advance(1000)
-    scene.world.core.tick(scene.world.clock.now())
-    scene.world.advance(74)
-    assert "old" in scene.cluster.frameworks
-    framework = scene.world.framework("old", id=pb.FrameworkID(value="old"))
-    assert framework.kinds() == []
-
-
-def test_a_task_of_such_a_framework_is_killed_if_it_was_asked_for_before_its_agent_came():
-    scene = Scene(2)
-    framework = scene.world.framework("old", id=pb.FrameworkID(value="old"), failover_timeout=1e6)
-    framework.kill("t1", scene.agents[0].id)
-    framework.kill("t2")
-    assert framework.updates() == []
-    tasks = [scene.agents[0].task(name, "old", pb.TASK_RUNNING) for name in ("t1", "t2")]
-    scene.agents[0].register(tasks=tasks, frameworks=[framework.info])
-    assert scene.agents[0].take() == []
-    assert scene.cluster.frameworks["old"].early_kills == {}
-
-
-# ---- Reconciliation --------------------------------------------------------------------------
-
-
-MOMENT = pb.TimeInfo(nanoseconds=1_500_000_000 * 10**9)
-
-
-@pytest.fixture(params=[False, True], ids=["non-PA", "PA"])
-def asked(request):
-    """A world with agents of each kind, and a way to ask about a task that it does not know."""
-    world = recovered(
-        {
-            "agent/expected": agent_record("expected"),
-            "agent/away": agent_record("away", unreachable_time=MOMENT),
-            "agent/gone": agent_record("gone", gone_time=MOMENT),
-        }
-    )
-    capabilities = [PARTITION_AWARE] if request.param else []
-    framework = world.framework(
-        id=pb.FrameworkID(value="old"), failover_timeout=1e6, capabilities=capabilities
-    )
-
-    def ask(agent_id, state):
-        wanted = state if request.param else pb.TASK_LOST
-        found = framework.reconcile(("x", agent_id))
-        assert [s.state for s in found] == ([wanted] if state is not None else [])
-        killed = (framework.kill("x", agent_id), framework.updates())[1]
-        assert [s.state for s in killed] == [s.state for s in found]
-        return found[0] if found else None
-
-    return world, framework, ask
-
-
-def test_of_an_expected_agent_and_of_no_agent_while_one_is_expected_there_is_no_answer(asked):
-    world, framework, ask = asked
-    ask("expected", None)
-    ask("", None)
-    assert list(world.cluster.frameworks[framework.id].early_kills) == ["x"]
-
-
-def test_unreachable_gone_and_unknown_agents_are_answered_also_while_one_is_expected(asked):
-    _, _, ask = asked
-    status = ask("away", pb.TASK_UNREACHABLE)
-    assert status.unreachable_time == MOMENT
-    assert not ask("gone", pb.TASK_GONE_BY_OPERATOR).HasField("unreachable_time")
-    ask("nowhere", pb.TASK_UNKNOWN)
-
-
-def test_once_the_expected_agent_is_back_there_are_answers(asked):
-    world, _, ask = asked
-    agent = FakeAgent(world, "web1", "cpus:4", {})
-    agent.info.CopyFrom(agent_record("expected").info)
-    agent.register()
-    ask("expected", pb.TASK_GONE)
-    ask("", pb.TASK_UNKNOWN)
-
-
-def test_once_the_expected_agent_is_lost_there_are_answers(asked):
-    world, _, ask = asked
-    world.advance(75)
-    ask("expected", None)
-    world.stored()
-    ask("expected", pb.TASK_UNREACHABLE)
-    ask("", pb.TASK_UNKNOWN)
-
-
-def test_an_agent_that_is_about_to_be_admitted_is_not_answered_for(asked):
-    world, _, ask = asked
-    agent = FakeAgent(world, "web9", "cpus:4", {})
-    agent.info.id.value = "stranger"
-    agent.register()
-    ask("stranger", None)
-    world.stored()
-    ask("stranger", pb.TASK_GONE)
-
-
-def test_an_unreachable_agent_on_its_way_back_is_unreachable_until_that_is_stored(asked):
-    world, _, ask = asked
-    agent = FakeAgent(world, "web1", "cpus:4", {})
-    agent.info.CopyFrom(agent_record("away").info)
-    agent.register()
-    ask("away", pb.TASK_UNREACHABLE)
-    world.stored()
-    ask("away", pb.TASK_GONE)
-
-
-def test_with_a_registry_a_framework_from_before_is_not_made_to_wait_for_strangers():
-    world = recovered({})
-    framework = world.framework(id=pb.FrameworkID(value="old"), failover_timeout=1e6)
-    (status,) = framework.reconcile(("x", ""))
-    assert status.state == pb.TASK_LOST
