@@ -16,7 +16,8 @@ from master.api.streams import add_streams
 from master.flags import MasterFlags, parse_weights
 from master.leadership import Leadership
 from master.registry.base import Storage
-from master.registry.places import storage_of
+from master.registry.memory import MemoryStorage
+from master.registry.sqlite import SqliteStorage
 from master.term import Mandate, Term, make_allocator
 from mesos_py import config, garbage, logs, rpc
 from mesos_py.clock import SystemClock
@@ -160,7 +161,13 @@ class MasterDaemon:
         return ZooKeeperContender(self._zk, self.flags.zk_session_timeout_s)
 
     def _open_storage(self) -> Storage:
-        return storage_of(self._zk, self.flags.zk_session_timeout_s, self.flags.work_dir)
+        if self._zk is not None:
+            from master.registry.zookeeper import open_storage
+
+            return open_storage(self._zk, self.flags.zk_session_timeout_s)
+        if self.flags.work_dir is not None:
+            return SqliteStorage(self.flags.work_dir)
+        return MemoryStorage()
 
     def _make_term(self, mandate: Mandate) -> Term:
         durable = self._zk is not None or self.flags.work_dir is not None

@@ -239,7 +239,7 @@ def test_slow_callback_does_not_cost_the_link(master, started):
     assert driver.join(PATIENCE_S)
 
 
-@pytest.mark.parametrize("text", ["", "nowhere", "h:0", "zk://h/p", "h:1,h:1"])
+@pytest.mark.parametrize("text", ["", "nowhere", "h:0", "zk://h", "h:1,h:1"])
 def test_malformed_master_is_an_error_at_once(text):
     with pytest.raises(InvalidValue, match="master"):
         SchedulerDriver(Recorder(), make_framework(), text)
