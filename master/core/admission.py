@@ -152,7 +152,8 @@ def _replaced(c: Cluster, info: pb.AgentInfo) -> list[str]:
     found: list[str] = []
     for agent_id in c.places.at(info):
         known = c.agents.get(agent_id)
-        if (known is None or not known.connected) and agent_id not in c.admissions:
+        away = known is None or not known.connected
+        if away and agent_id not in c.admissions and not admitted.is_gone(c, agent_id):
             found.append(agent_id)
     return found
 

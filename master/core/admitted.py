@@ -45,8 +45,18 @@ def change(
 
 
 def remove(c: Cluster, agent_id: str, then: Callable[[Now], None], now: Now) -> None:
-    """Have the record removed; once that is stored, `then` is called."""
-    c.registry.write({key_of(agent_id): None}, then, now)
+    """Have the record removed; once that is stored, `then` is called.
+
+    That of an agent that is gone for good stays: it is what keeps the agent away.
+    """
+    changes = {} if is_gone(c, agent_id) else {key_of(agent_id): None}
+    c.registry.write(changes, then, now)
+
+
+def is_gone(c: Cluster, agent_id: str) -> bool:
+    """Whether it is decided that the agent can never come back."""
+    record = record_of(c, agent_id)
+    return record is not None and record.HasField("gone_time")
 
 
 def mark_reachable(record: reg.Agent) -> None:
@@ -64,7 +74,7 @@ def remember_gone(c: Cluster, agent_id: str, since_wall_s: float, now: Now) -> N
         oldest = next(iter(c.gone))
         c.drop("gone-agent-forgotten", agent=oldest)
         del c.gone[oldest]
-        remove(c, oldest, nothing_follows, now)
+        c.registry.write({key_of(oldest): None}, nothing_follows, now)
 
 
 def nothing_follows(now: Now) -> None:

@@ -90,7 +90,7 @@ def lose(c: Cluster, agent_id: str, why: str, now: Now) -> None:
     Whoever hears of the agent before takes it off the list: `c.removals.discard`.
     """
     record = admitted.record_of(c, agent_id)
-    if record is None or record.HasField("unreachable_time"):
+    if record is None or record.HasField("unreachable_time") or record.HasField("gone_time"):
         return  # that, or its removal, is decided already
     c.removals.add(agent_id, why)
     take_removals(c, now)
@@ -120,6 +120,8 @@ def _marked(c: Cluster, agent_id: str, why: str, since: Now, now: Now) -> None:
     if record is None or not record.HasField("unreachable_time"):
         c.drop("unreachable-agent-came-back", agent=agent_id)
         return
+    if record.HasField("gone_time"):
+        return  # which was decided meanwhile, and says more
     expected = c.expected.pop(agent_id, None)
     if expected is not None:
         c.counters["agents_unreachable"] += 1

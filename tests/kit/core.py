@@ -91,9 +91,10 @@ class World:
         # What a successor would find (with Options(durable=True)).
         self.records: dict[str, bytes] = {}
 
-    def stored(self) -> None:
-        """The storage has taken all that the core has written so far."""
-        while self.outbox.writes:
+    def stored(self, count: int | None = None) -> None:
+        """The storage has taken all that the core has written so far (or so many writes)."""
+        while self.outbox.writes and count != 0:
+            count = None if count is None else count - 1
             number, changes = self.outbox.writes.pop(0)
             for key, value in changes.items():
                 if value is None:
@@ -102,7 +103,12 @@ class World:
                     self.records[key] = value
             self.core.stored(number, self.clock.now())
 
-    def successor(self, unconfirmed: int = 0, options: Options | None = None) -> World:
+    def successor(
+        self,
+        unconfirmed: int = 0,
+        options: Options | None = None,
+        outbox: RecordingOutbox | None = None,
+    ) -> World:
         """The next leader, which has recovered.  Of the writes that were not confirmed
         the first `unconfirmed` have been stored all the same."""
         records = dict(self.records)
@@ -112,7 +118,8 @@ class World:
                     records.pop(key, None)
                 else:
                     records[key] = value
-        made = World(options or self.cluster.options, epoch=self.cluster.epoch + 1)
+        epoch = self.cluster.epoch + 1
+        made = World(options or self.cluster.options, outbox=outbox, epoch=epoch)
         made.clock = ManualClock(self.clock.monotonic_s, self.clock.wall_s)
         made.records = records
         made._uuids = self._uuids

@@ -212,6 +212,9 @@ class AgentModel:
             self.info.id.CopyFrom(event.registered.agent_id)
             self.registered = True
             self.repeat()
+        elif kind == Event.REFUSED and "marked gone" in event.refused.message:
+            # All of it ends, and the machine may come back as a new agent.
+            self._forget()
         elif kind == Event.SHUTDOWN_EXECUTOR:
             order = event.shutdown_executor
             self._shut_down_executor((order.framework_id.value, order.executor_id.value))

@@ -46,26 +46,26 @@ def play(seed: int, numbers: Sequence[int], run: Run | None = None) -> Run:
     return run
 
 
-def failure(seed: int, numbers: Sequence[int]) -> str:
+def failure(seed: int, numbers: Sequence[int], kind: type[Run] = Run) -> str:
     """What goes wrong in the history, without its particulars; "" if nothing does."""
     try:
-        play(seed, numbers)
+        play(seed, numbers, kind(seed))
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:24]}"
     return ""
 
 
-def shortened(seed: int, numbers: Sequence[int], tries: int) -> list[int]:
+def shortened(seed: int, numbers: Sequence[int], tries: int, kind: type[Run] = Run) -> list[int]:
     """Fewer steps in which the same goes wrong; leaves out ever smaller pieces."""
     steps = list(numbers)
-    wanted = failure(seed, steps)
+    wanted = failure(seed, steps, kind)
     size = len(steps) // 2
     while size and tries > 0:
         start = 0
         while start < len(steps) and tries > 0:
             tries -= 1
             fewer = steps[:start] + steps[start + size :]
-            if failure(seed, fewer) == wanted:
+            if failure(seed, fewer, kind) == wanted:
                 steps = fewer
             else:
                 start += size
@@ -73,9 +73,9 @@ def shortened(seed: int, numbers: Sequence[int], tries: int) -> list[int]:
     return steps
 
 
-def told(seed: int, numbers: Sequence[int]) -> str:
+def told(seed: int, numbers: Sequence[int], kind: type[Run] = Run) -> str:
     """The history in words, up to where it goes wrong."""
-    run = Run(seed)
+    run = kind(seed)
     run.trace = []
     try:
         play(seed, numbers, run)

@@ -41,6 +41,8 @@ AMOUNTS: Final = (
 class Run:
     """See the module's docstring."""
 
+    durable = False
+
     def __init__(self, seed: int) -> None:
         rng = random.Random(seed)
         self.net = Net()
@@ -50,6 +52,7 @@ class Run:
             max_completed_tasks=rng.choice((0, 1000, 1000, 1000)),
             max_unreachable_tasks=rng.choice((1, 1000)),
             agent_timeout_s=rng.choice((20.0, 75.0)),
+            durable=self.durable,
         )
         self.world = World(self.options, DrfAllocator(), self.net)
         self.core = self.world.core
@@ -80,9 +83,12 @@ class Run:
         rng = self.rng
         rng.seed(number)
         self.steps += 1
+        self.act(rng)
+        self.check()
+
+    def act(self, rng: random.Random) -> None:
         action = rng.choices(_ACTIONS, cum_weights=self._weights)[0]
         action(self, rng)
-        self.check()
 
     def check(self) -> None:
         if self._called:
@@ -144,13 +150,18 @@ class Run:
         framework_id = call.framework_id.value
         if call.type == sched.Call.SUBSCRIBE and framework_id:
             known = self.cluster.frameworks.get(framework_id)
-            if (known is None or known.recovered) and isinstance(stream.peer, SchedulerModel):
+            forgotten = (known is None or known.recovered) and self.may_have_ended(framework_id)
+            if forgotten and isinstance(stream.peer, SchedulerModel):
                 # The master has forgotten that it ended: what became of its tasks, too.
                 for task in stream.peer.tasks.values():
                     task.sure = False
         before = self.rules.before(stream.number, call)
         self.core.framework_call(stream.number, call, now)
         self.rules.after(stream.number, call, before, now)
+
+    def may_have_ended(self, framework_id: str) -> bool:
+        """Whether the framework was removed once, perhaps."""
+        return True
 
     def _lose_message(self, rng: random.Random) -> None:
         """An acknowledgement or update vanishes in a stream: both are said again."""

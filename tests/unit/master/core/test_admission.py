@@ -376,6 +376,22 @@ def test_an_agent_that_is_gone_is_refused_for_ever_and_told_since_when(world):
         assert here.cluster.agents == {}
 
 
+def test_that_an_agent_is_gone_outlives_its_end_and_its_replacement(world):
+    one, other = world.agent("web1"), world.agent("web2")
+    other.disconnect()
+    for agent in (one, other):
+        mark_gone(world, agent.id, 1.0)
+    one.call(type=Call.UNREGISTER)
+    new = fresh(world, "web2")
+    new.info.port = other.info.port
+    new.register()
+    world.stored()
+    new.greeted()
+    assert sorted(world.records) == sorted(f"agent/{each.id}" for each in (one, other, new))
+    for agent in (one, other):
+        assert record(world, agent.id).HasField("gone_time")
+
+
 def test_only_so_many_gone_agents_are_remembered():
     world = World(Options(durable=True, max_remembered_agents=2))
     for number in range(3):
