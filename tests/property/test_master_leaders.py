@@ -44,9 +44,7 @@ def _play(seed: int, steps: int) -> None:
     except Exception as error:
         fewer = histories.shortened(seed, numbers, tries=200, kind=LeaderRun)
         story = histories.told(seed, fewer, LeaderRun)[-15_000:]
-        again = (
-            f"MASTER_LEADERS_HISTORY={seed}:{steps} repeats it; shortened to {len(fewer)} steps:"
-        )
+        again = f"MASTER_LEADERS_HISTORY={seed}:{steps} repeats it; in {len(fewer)} steps:"
         raise AssertionError(f"{error}\n{again}\n{story}") from error
     _met.update(run.counters)
     _met.update(run.cluster.counters)

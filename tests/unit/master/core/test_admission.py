@@ -392,6 +392,21 @@ def test_that_an_agent_is_gone_outlives_its_end_and_its_replacement(world):
         assert record(world, agent.id).HasField("gone_time")
 
 
+@pytest.mark.parametrize("lost_first", [False, True])
+def test_an_agent_that_is_gone_is_not_marked_unreachable_as_well(world, lost_first):
+    agent = world.agent()
+    framework = world.framework(failover_timeout=1e6)
+    agent.disconnect()
+    if not lost_first:
+        mark_gone(world, agent.id, 1.0)
+    world.advance(75)
+    if lost_first:
+        mark_gone(world, agent.id, 1.0)
+    world.stored()
+    assert framework.kinds() == []
+    assert world.cluster.unreachable == {}
+
+
 def test_only_so_many_gone_agents_are_remembered():
     world = World(Options(durable=True, max_remembered_agents=2))
     for number in range(3):
