@@ -12,7 +12,8 @@ What is proof against a lost link, and how:
 - A launch that was written but may not have arrived is asked for by RECONCILE until
   something is heard of the task.
 - Kills are said again until the task is known to have ended.
-- Acknowledgements and reconciliations made while there is no stream wait for the next.
+- Acknowledgements and reconciliations made while there is no stream wait for the next;
+  reconciliations that may not have arrived are asked for again (`written.py`).
 - Needs, suppressed roles and filters are state (`wants.py`) and are stated anew.
 - An update that comes again although it was acknowledged is acknowledged again, and
   not shown a second time: the first acknowledgement has been lost.
@@ -40,6 +41,7 @@ from mesos_py.scheduler import answers, checks
 from mesos_py.scheduler.kinds import KEPT, SHOWN, STATE
 from mesos_py.scheduler.offers import OfferBook
 from mesos_py.scheduler.wants import Wants
+from mesos_py.scheduler.written import Written
 from mesos_py.states import TASK_UNKNOWN, TERMINAL
 from mesos_py.v1 import scheduler_pb2 as pb
 from mesos_py.v1.types_pb2 import Filters, FrameworkInfo, Offer, OfferID, TaskStatus
@@ -119,6 +121,7 @@ class SchedulerSession:
         self._items: list[Item] = []
         self._launched: dict[str, str] = {}
         self._doubtful: dict[str, str] = {}
+        self._written = Written()
         self._kills: dict[str, pb.Call] = {}
         self._shown: Recent[bytes, None] = Recent(REMEMBERED_ACKS)
         self._acked: Recent[bytes, None] = Recent(REMEMBERED_ACKS)
@@ -182,7 +185,8 @@ class SchedulerSession:
         self.offers.lose_all("its subscription has ended")
         self._doubtful.update(self._launched)
         self._launched.clear()
-        waiting, self._out = self._out, deque()
+        again = self._written.lost(self._clock.now().monotonic_s, self._items)
+        waiting, self._out = [*again, *self._out], deque()
         for call, size in waiting:
             if not self.tearing_down:
                 self._keep(call, size, "the link to the master was lost")
@@ -196,7 +200,7 @@ class SchedulerSession:
         if not self.writable:
             return None
         batch: list[pb.Call] = []
-        total = 0
+        total, now_s = 0, self._clock.now().monotonic_s
         while self._out and len(batch) < max_calls:
             call, size = self._out[0]
             if batch and total + size > max_bytes:
@@ -204,6 +208,7 @@ class SchedulerSession:
             self._out.popleft()
             batch.append(call)
             total += size
+            self._written.note(call, size, now_s)
             if call.type == Call.ACCEPT:
                 for operation in call.accept.operations:
                     for task in checks.tasks_of(operation):
@@ -253,7 +258,6 @@ class SchedulerSession:
         self.subscribed = self.was_active = self.tearing_down = False
         waiting, self._out = self._out, deque()
         kills, self._kills = self._kills, {}
-        # A kill that has been written waits for its answer, beside those to be written.
         again = {id(call) for call, _ in waiting}
         for call in [*(c for c in kills.values() if id(c) not in again), *(c for c, _ in waiting)]:
             self._keep(call, _SMALL, _STANDS_BY)

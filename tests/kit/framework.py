@@ -222,6 +222,9 @@ class Framework(Scheduler):
     def disconnected(self, driver: SchedulerDriver) -> None:
         self._note("disconnected", None)
 
+    def standby(self, driver: SchedulerDriver, ahead: int) -> None:
+        self._note("standby", ahead)
+
     def resource_offers(self, driver: SchedulerDriver, offers: Sequence[Offer]) -> None:
         self._note("offers", list(offers))
 

@@ -9,6 +9,7 @@ from mesos_py.errors import (
 )
 from mesos_py.resources import Resources
 from mesos_py.scheduler import checks, session
+from mesos_py.scheduler.written import ARRIVED_S
 from mesos_py.states import (
     TASK_GONE,
     TASK_KILLED,
@@ -17,6 +18,7 @@ from mesos_py.states import (
 )
 from mesos_py.testing.builders import make_framework, make_offer, make_status, make_task
 from mesos_py.v1.scheduler_pb2 import Call, Event
+from mesos_py.v1.types_pb2 import ExecutorID
 from tests.kit.scheduler_session import (
     heartbeat,
     kill,
@@ -376,3 +378,41 @@ def test_update_of_the_framework_keeps_its_id_and_refuses_what_is_fixed():
 def test_framework_over_the_limit_is_an_error():
     with pytest.raises(TooLarge):
         make_session(name="n" * 1000, max_call_bytes=1500)
+
+
+# ---- Written, and perhaps not arrived -------------------------------------------
+
+
+def test_a_question_that_was_written_just_before_the_loss_is_asked_again():
+    sess = subscribed_session()
+    sess.reconcile(["t1"])
+    asked = taken(sess)
+    sess.lost("gone")
+    subscribe(sess)
+    assert taken(sess) == asked
+    sess.lost("gone")
+    subscribe(sess)
+    assert taken(sess) == asked  # nor does this one say that it has arrived
+
+
+def test_a_question_of_long_ago_has_arrived():
+    sess = subscribed_session()
+    sess.reconcile(["t1"])
+    taken(sess)
+    sess._clock.advance(ARRIVED_S + 1)
+    sess.lost("gone")
+    subscribe(sess)
+    assert taken(sess) == []
+
+
+def test_a_shutdown_that_may_not_have_arrived_is_told_and_not_repeated():
+    sess = subscribed_session()
+    sess.shutdown(Call.Shutdown(executor_id=ExecutorID(value="e1")))
+    taken(sess)
+    sess.take_items()
+    sess.lost("gone")
+    refused, _ = sess.take_items()
+    assert (refused.refused.call, refused.refused.value) == (Call.SHUTDOWN, "e1")
+    assert "may not have arrived" in refused.refused.message
+    subscribe(sess)
+    assert taken(sess) == []
