@@ -18,6 +18,7 @@ from kazoo.security import READ_ACL_UNSAFE, make_digest_acl
 
 from mesos_py.address import Address
 from mesos_py.election import Standing, parse_contender, parse_master
+from mesos_py.election.search import ZooKeeperSearch
 from mesos_py.election.zookeeper.detector import ZooKeeperDetector, find_leader
 from mesos_py.election.zookeeper.url import parse_url
 from mesos_py.errors import MasterUnreachable, Refused, Unavailable
@@ -395,6 +396,18 @@ def test_looking_once(zk, path) -> None:
     with Candidate(zk.url(path), 5001, SESSION_S) as candidate:
         candidate.wait_for(LEADING)
         assert find_leader(parse_url(zk.url(path)), 10.0, 10.0) == Address("127.0.0.1", 5001)
+
+
+def test_whoever_asks_again_is_told_the_new_leader(zk, path) -> None:
+    url = parse_url(zk.url(path))
+    last = Address("elsewhere", 1)
+    search = ZooKeeperSearch(url, last, time.monotonic() + 30.0)
+    assert search.next() == last
+    for port in (5001, 5002):
+        with Candidate(zk.url(path), port, SESSION_S) as candidate:
+            candidate.wait_for(LEADING)
+            assert search.next() == Address("127.0.0.1", port)
+    assert search.failures == []
 
 
 # ---- Threads --------------------------------------------------------------------------------
