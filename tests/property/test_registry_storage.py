@@ -25,18 +25,19 @@ from mesos_py.errors import InternalError, Superseded
 from tests.kit.fake_tree import Died, Fault, World
 from tests.kit.on_fake_tree import OnFake
 
+
+def _noise(seed: int) -> bytes:
+    return random.Random(seed).randbytes(4000)
+
+
 KEYS = st.sampled_from([f"agent/{n}" for n in range(12)] + ["maintenance", "weight/a", "weight/b"])
 # Some are long and do not compress: buckets are to be split.
 VALUES = st.one_of(
     st.none(),
     st.binary(max_size=3),
-    st.integers(0, 50).map(lambda seed: _noise(seed) * 12),
+    st.integers(0, 50).map(_noise),
 )
 OPERATIONS = st.lists(st.dictionaries(KEYS, VALUES, max_size=4), min_size=1, max_size=4)
-
-
-def _noise(seed: int) -> bytes:
-    return random.Random(seed).randbytes(400)
 
 
 class Model:
