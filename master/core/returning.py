@@ -126,8 +126,9 @@ def take_back(c: Cluster, agent: Agent, report: Report, announce: bool, now: Now
     for key in [key for key in c.lingering if key[0] == agent.agent_id]:
         del c.lingering[key]
     _take_frameworks(c, agent, report, now)
-    ended = {key[0] for key in (*report.tasks, *report.executors)}.union(report.frameworks)
-    ended.difference_update(c.frameworks)
+    named = {key[0] for key in (*report.tasks, *report.executors)}.union(report.frameworks)
+    # Not a difference of sets: that would go through all frameworks there are.
+    ended = {framework_id for framework_id in named if framework_id not in c.frameworks}
     for holder in held.values():
         if holder.framework_id in ended:
             c.linger(agent.agent_id, holder)
@@ -326,6 +327,8 @@ def _new_task(agent: Agent, item: pb.Task, resources: Resources) -> Task:
 def _end_unreachable(c: Cluster, agent: Agent, now: Now) -> None:
     """The agent came back without tasks that were taken for unreachable: they are gone."""
     for framework in c.frameworks.values():
+        if not framework.unreachable_tasks:
+            continue  # as all are while a new leader takes its agents back
         gone = [t for t in framework.unreachable_tasks.values() if t.agent_id == agent.agent_id]
         for task in gone:
             task.state = statuses.for_framework(framework, TASK_GONE)
