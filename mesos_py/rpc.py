@@ -87,6 +87,7 @@ LINK_TIMEOUTS: Final = LinkTimeouts()
 
 KEEPALIVE_S: Final = 10
 MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
+MAX_PENDING_STREAMS: Final = 100_000
 
 _BOTH_SIDES: Final[Options] = [
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -128,12 +129,21 @@ def server_options() -> Options:
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.max_ping_strikes", 0),
         ("grpc.http2.min_ping_interval_without_data_ms", 1000),
+        # Streams that wait to be accepted.  By default gRPC refuses some of them from
+        # 1000 on: just when a new leader has all agents of a large cluster before it.
+        ("grpc.server.max_pending_requests", MAX_PENDING_STREAMS),
+        ("grpc.server.max_pending_requests_hard_limit", MAX_PENDING_STREAMS),
     ]
 
 
 def open_channel(target: Address | str) -> grpc.aio.Channel:
     """A channel to `target`: an address, or a gRPC target such as "unix:/path"."""
     return grpc.aio.insecure_channel(str(target), options=channel_options())
+
+
+def is_up(channel: grpc.aio.Channel) -> bool:
+    """Whether its peer is there: connected, and speaking HTTP/2."""
+    return channel.get_state() is grpc.ChannelConnectivity.READY
 
 
 def new_server() -> grpc.aio.Server:
@@ -448,6 +458,7 @@ __all__ = [
     "bind",
     "channel_options",
     "from_rpc_error",
+    "is_up",
     "messages",
     "negotiate",
     "new_server",

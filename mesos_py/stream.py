@@ -66,6 +66,8 @@ class Conversation(Generic[Calls, Events]):
         self._heard = self._loop.time()
         self._held = False
         self._watch: asyncio.TimerHandle | None = None
+        # The first answer did not come in time.
+        self.unanswered = False
 
     def wake(self) -> None:
         """There may be something for `take` to give."""
@@ -173,7 +175,8 @@ class Conversation(Generic[Calls, Events]):
         elif now - self._heard < limit:
             self._set_watch(self._heard + limit)
         else:
-            what = "no answer" if self._silence_s is None else "silence"
+            self.unanswered = self._silence_s is None
+            what = "no answer" if self.unanswered else "silence"
             self.cut(Unavailable(f"{what} from {self._peer} for {limit:g} s", address=self._peer))
 
 

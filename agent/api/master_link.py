@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from mesos_py import logs, rpc
 from mesos_py.address import Address, parse_address
-from mesos_py.election import Backoff, Detector
+from mesos_py.election import Backoff, Detector, Patience, rest
 from mesos_py.errors import InvalidValue, MesosPyError, NotLeader, Refused, Unavailable
 from mesos_py.rpc import LINK_TIMEOUTS, LinkTimeouts
 from mesos_py.stream import Conversation
@@ -70,6 +70,7 @@ class MasterLink:
         self._events = events
         self._backoff = backoff
         self._timeouts = timeouts
+        self._patience = Patience(timeouts.connect_s, timeouts.agent_silence_s)
         # Names this process, so that a stream that comes late is known as such.
         self._instance = instance
         self._attempts = 0
@@ -117,7 +118,7 @@ class MasterLink:
             while not self._ending:
                 address = await self._detector.leader()
                 pause_s = self._judge(address, await self._serve(address))
-                await asyncio.sleep(pause_s)
+                await rest(self._detector, address, pause_s, self._backoff)
         finally:
             self._finished.set()
 
@@ -137,7 +138,7 @@ class MasterLink:
             opening=agent_pb2.Calls(calls=[opening]),
             take=self._take,
             receive=self._receive,
-            answer_s=self._timeouts.connect_s,
+            answer_s=self._patience.now_s,
         )
         watching = asyncio.create_task(self._watch_leader(conversation, address))
         try:
@@ -145,6 +146,8 @@ class MasterLink:
         finally:
             watching.cancel()
             self._conversation = None
+            if conversation.unanswered and rpc.is_up(channel):
+                self._patience.exhausted()
             self._queue.clear()
             self._queued_bytes = 0
             if self._registered:
@@ -201,6 +204,7 @@ class MasterLink:
         if first.type != Event.REGISTERED:
             return Refused(f"{self._address} answered {first.type} to REGISTER")
         self._registered = True
+        self._patience.answered()
         self._registered_s = asyncio.get_running_loop().time()
         self._hints = 0
         # The master pings; what else it says shows as well that it is there.

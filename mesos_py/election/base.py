@@ -7,6 +7,7 @@ written against them does not ask which one it has.
 
 from __future__ import annotations
 
+import asyncio
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
@@ -35,6 +36,15 @@ class Detector(ABC):
         up that works.  Never ends by itself.  Changes that come while the caller is busy
         are folded: it gets the newest.
         """
+
+    async def news(self, left: Address) -> None:
+        """Wait until an election has named a leader after `left`, if `left` is believed to
+        lead, or else until there is one at all.
+
+        It ends a pause between attempts: whoever waits need not wait on.  What is only
+        tried, not known, is no news: where nobody tells of elections this never returns.
+        """
+        await asyncio.get_running_loop().create_future()
 
     # The two that follow do nothing by default on purpose: a detector that is
     # told of elections needs no help from connection attempts.
@@ -119,3 +129,40 @@ class Backoff:
     def reset(self) -> None:
         """An attempt has succeeded, and lasted: start again from `first_s`."""
         self._ceiling_s = self._first_s
+
+
+class Patience:
+    """How long to wait for the first answer on a link: longer after each time that was
+    not long enough.
+
+    A master that has thousands of links to answer answers all of them late.  If all came
+    again after the same time, it would be busy for ever with links that were given up.
+    """
+
+    def __init__(self, first_s: float, cap_s: float) -> None:
+        self._first_s = first_s
+        self._cap_s = max(first_s, cap_s)
+        self.now_s = first_s
+
+    def answered(self) -> None:
+        self.now_s = self._first_s
+
+    def exhausted(self) -> None:
+        """The peer is there, and did not answer in time."""
+        self.now_s = min(self._cap_s, 2 * self.now_s)
+
+
+async def rest(detector: Detector, left: Address, pause_s: float, backoff: Backoff) -> None:
+    """Wait for the next attempt after one with `left`: so long, or until there is news.
+
+    With news the attempts begin anew, spread out a little: everybody hears at once.
+    """
+    if not pause_s:
+        return
+    try:
+        async with asyncio.timeout(pause_s):
+            await detector.news(left)
+    except TimeoutError:
+        return
+    backoff.reset()
+    await asyncio.sleep(backoff.next())

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from mesos_py import logs, rpc
 from mesos_py.address import Address, parse_address
-from mesos_py.election import Backoff, Detector
+from mesos_py.election import Backoff, Detector, Patience, rest
 from mesos_py.errors import (
     InvalidValue,
     MasterUnreachable,
@@ -77,6 +77,8 @@ class SchedulerLink:
         self._connect_timeout_s = connect_timeout_s
         self._stop_timeout_s = stop_timeout_s
         self._backoff = Backoff(timeouts.backoff_first_s, timeouts.backoff_cap_s, random)
+        # A master that has thousands of agents to answer may be this late.
+        self._patience = Patience(timeouts.connect_s, timeouts.agent_silence_s)
         self._stop: Stop | None = None
         self._interrupt = asyncio.Event()
         self._conversation: Conversation[pb.Calls, pb.Events] | None = None
@@ -123,7 +125,9 @@ class SchedulerLink:
                     continue
                 pause_s = self._judge(address, await self._converse(address))
                 if pause_s:
-                    await self._unless_interrupted(asyncio.sleep(pause_s))
+                    await self._unless_interrupted(
+                        rest(self._detector, address, pause_s, self._backoff)
+                    )
         finally:
             for timer in self._timers:
                 timer.cancel()
@@ -142,7 +146,7 @@ class SchedulerLink:
             opening=opening,
             take=self._take,
             receive=self._receive,
-            answer_s=self._timeouts.connect_s,
+            answer_s=self._patience.now_s,
         )
         self._conversation = conversation
         watching = asyncio.create_task(self._watch_leader(conversation, address))
@@ -153,6 +157,8 @@ class SchedulerLink:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
             self._conversation = None
+            if conversation.unanswered and rpc.is_up(channel):
+                self._patience.exhausted()
             await channel.close()
             with self._shared.lock:
                 self._session.lost("the link was given up" if error is None else error.message)
@@ -187,6 +193,7 @@ class SchedulerLink:
     def _linked(self, conversation: Conversation[pb.Calls, pb.Events]) -> None:
         """A master has taken us in."""
         self._linked_at = asyncio.get_running_loop().time()
+        self._patience.answered()
         self._ever = True
         self._hints = 0
         conversation.expect(self._timeouts.missed_heartbeats * self._session.heartbeat_s)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from agent.api.master_link import MasterLink
+from mesos_py.address import Address
+from mesos_py.election import Backoff, StandaloneDetector
 from mesos_py.errors import NotLeader
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import command
 from tests.kit.agent_master import AgentProcess, FakeMaster, processes_of, running_agent
+from tests.kit.election import until
 from tests.kit.waiting import gone
 
 Event = agent_pb2.Event
@@ -113,6 +118,53 @@ async def test_it_follows_a_master_that_names_the_leader(master, tmp_path):
         finally:
             agent.process.send_signal(signal.SIGTERM)
             assert await agent.ended() == 0
+
+
+class Elected(StandaloneDetector):
+    """Nobody is where the leader is said to be, until another one is elected."""
+
+    def __init__(self, dead: Address, then: Address) -> None:
+        super().__init__([dead])
+        self._dead, self._then = dead, then
+        self.failures = 0
+        self.elected = asyncio.Event()
+
+    def failed(self, address: Address) -> None:
+        self.failures += address == self._dead
+
+    async def news(self, left: Address) -> None:
+        await self.elected.wait()
+        self.hint(self._then)
+
+
+class Registering:
+    """What a link needs of an agent."""
+
+    def register_call(self) -> agent_pb2.Call:
+        info = pb.AgentInfo(hostname="host-1")
+        register = agent_pb2.Call.Register(agent_info=info)
+        return agent_pb2.Call(type=agent_pb2.Call.REGISTER, register=register)
+
+    def master_said(self, events: Sequence[Event], epoch: int) -> None: ...
+
+    def link_lost(self) -> None: ...
+
+    def refused_for_good(self, reason: str) -> None: ...
+
+
+async def test_a_new_leader_is_not_kept_waiting_by_a_pause_for_the_old_one(master):
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        dead = Address("127.0.0.1", nobody.getsockname()[1])
+    detector = Elected(dead, Address("127.0.0.1", master.port))
+    backoff = Backoff(600, 1000, lambda: 0.0)
+    backoff.reset = lambda: setattr(backoff, "next", lambda: 0.01)  # type: ignore[method-assign]
+    link = MasterLink(detector, Registering(), backoff, "instance")
+    running = asyncio.create_task(link.run())
+    await until(lambda: detector.failures)
+    detector.elected.set()
+    await master.registered(1)
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_an_agent_that_is_refused_for_good_ends_with_the_reason(master, tmp_path):

@@ -25,7 +25,7 @@ from mesos_py.errors import MasterUnreachable, Refused, Unavailable
 from mesos_py.operator import OperatorClient
 from tests.kit.candidate import Candidate, info_of
 from tests.kit.cluster import Cluster, Daemon
-from tests.kit.election import AnswerLost, candidates, contending, operator_of, until
+from tests.kit.election import LIMIT_S, AnswerLost, candidates, contending, operator_of, until
 from tests.kit.proxy import Proxy
 from tests.kit.waiting import until as until_so
 from tests.kit.zookeeper import NEEDS, Ensemble
@@ -335,6 +335,22 @@ async def test_a_detector_that_comes_before_any_master(zk, path) -> None:
     assert seen == [Address("127.0.0.1", 5001), None, Address("127.0.0.1", 5002), None]
     watching.cancel()
     await detector.close()
+    await detector.close()
+
+
+async def test_news_of_a_leader_after_the_one_that_was_left(zk, path) -> None:
+    detector = parse_master(zk.url(path))
+    first = Address("127.0.0.1", 5001)
+    early = asyncio.create_task(detector.news(first))
+    # The same one elected anew is news as well, and so is any that leads already.
+    for _ in range(2):
+        async with contending(zk.url(path), port=first.port):
+            await asyncio.wait_for(early, LIMIT_S)
+            await asyncio.wait_for(detector.news(Address("127.0.0.1", 5002)), LIMIT_S)
+            early = asyncio.create_task(detector.news(first))
+            await asyncio.sleep(0.05)
+            assert not early.done()
+    early.cancel()
     await detector.close()
 
 

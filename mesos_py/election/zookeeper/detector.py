@@ -67,6 +67,15 @@ class ZooKeeperDetector(Detector):
                 else:
                     await changed.wait()
 
+    async def news(self, left: Address) -> None:
+        with self._watching() as changed:
+            while self._leader == left:
+                changed.clear()
+                await changed.wait()
+            while self._leader is None:
+                changed.clear()
+                await changed.wait()
+
     @contextlib.contextmanager
     def _watching(self) -> Iterator[asyncio.Event]:
         """An event that is set whenever another leader is believed."""

@@ -166,9 +166,11 @@ async def test_cancelled_task_is_cancelled():
 
 
 async def test_no_answer_in_time_ends_the_stream():
-    error = await Peer(answer_s=0.01).ended()
+    peer = Peer(answer_s=0.01)
+    error = await peer.ended()
     assert isinstance(error, Unavailable)
     assert str(error) == "no answer from peer for 0.01 s"
+    assert peer.conversation.unanswered
 
 
 async def test_silence_after_the_answer_ends_the_stream():
@@ -177,6 +179,7 @@ async def test_silence_after_the_answer_ends_the_stream():
     await asyncio.sleep(0)
     peer.conversation.expect(0.01)
     assert str(await running) == "silence from peer for 0.01 s"
+    assert not peer.conversation.unanswered
 
 
 async def test_peer_that_does_not_end_the_stream_is_not_waited_for():

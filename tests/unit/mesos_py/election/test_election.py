@@ -11,11 +11,13 @@ from mesos_py.election import (
     Address,
     Backoff,
     Detector,
+    Patience,
     StandaloneContender,
     StandaloneDetector,
     Standing,
     parse_contender,
     parse_master,
+    rest,
 )
 from mesos_py.election.zookeeper.detector import ZooKeeperDetector
 from mesos_py.errors import InvalidValue
@@ -225,3 +227,72 @@ def test_a_wait_is_never_less_than_half_nor_more_than_the_cap(draws: list[float]
 def test_backoff_refuses_bounds_that_make_no_sense(first: float, cap: float) -> None:
     with pytest.raises(ValueError, match="first_s"):
         Backoff(first, cap, random=lambda: 0.5)
+
+
+# --- rest -------------------------------------------------------------------
+
+
+class Told(Detector):
+    """Has news when the test says so."""
+
+    def __init__(self) -> None:
+        self.left: list[Address] = []
+        self.elected = asyncio.Event()
+
+    async def leader(self) -> Address:
+        return A
+
+    async def watch(self):
+        yield A
+
+    async def news(self, left: Address) -> None:
+        self.left.append(left)
+        await self.elected.wait()
+
+
+async def test_news_ends_a_pause_and_lets_the_attempts_begin_anew() -> None:
+    backoff = Backoff(0.001, 1000, lambda: 0.0)
+    while backoff.next() < 100:
+        pass
+    detector = Told()
+    resting = asyncio.create_task(rest(detector, A, 1000, backoff))
+    await asyncio.sleep(0)
+    assert not resting.done()
+    detector.elected.set()
+    await asyncio.wait_for(resting, 10)
+    assert detector.left == [A]
+    assert backoff.next() == 0.001  # the second wait: half of twice the first
+
+
+async def test_a_pause_without_news_has_its_length_and_the_next_is_longer() -> None:
+    backoff = Backoff(0.01, 1000, lambda: 0.0)
+    await rest(Told(), A, backoff.next(), backoff)
+    assert backoff.next() == 0.01
+
+
+async def test_no_pause_is_none() -> None:
+    detector = Told()
+    await rest(detector, A, 0, Backoff(1000, 1000, lambda: 0.0))
+    assert detector.left == []
+
+
+async def test_another_address_of_a_list_is_a_guess_and_no_news() -> None:
+    detector = parse_master("a:1,b:2")
+    news = asyncio.create_task(detector.news(A))
+    detector.failed(A)
+    await asyncio.sleep(0.01)
+    assert await detector.leader() == B
+    assert not news.done()
+    news.cancel()
+
+
+def test_patience_grows_with_each_answer_that_does_not_come_in_time() -> None:
+    patience = Patience(10, 75)
+    waits = []
+    for _ in range(5):
+        waits.append(patience.now_s)
+        patience.exhausted()
+    assert waits == [10, 20, 40, 75, 75]
+    patience.answered()
+    assert patience.now_s == 10
+    assert Patience(10, 0.3).now_s == 10
