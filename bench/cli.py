@@ -24,6 +24,7 @@ BENCHES: Final = {
     "offer_latency": "bench.offer_latency",
     "master_cpu": "bench.master_cpu",
     "isolation": "bench.isolation",
+    "failover": "bench.failover",
 }
 
 

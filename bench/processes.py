@@ -79,9 +79,15 @@ class Processes:
         process = self.start(name, argv)
         return process, f"{LOOPBACK}:{self.wait_for(port_file, process, name)}"
 
-    def wait_for(self, path: Path, process: subprocess.Popen[bytes], name: str) -> str:
+    def wait_for(
+        self,
+        path: Path,
+        process: subprocess.Popen[bytes],
+        name: str,
+        within_s: float = READY_WITHIN_S,
+    ) -> str:
         """What the process writes into `path` once it is ready."""
-        until = time.monotonic() + READY_WITHIN_S
+        until = time.monotonic() + within_s
         while not path.exists():
             if process.poll() is not None or time.monotonic() > until:
                 raise BenchFailed(f"{name} did not get ready:\n{self.log_end(name)}")
@@ -114,6 +120,12 @@ class Processes:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        self._running = [(n, p) for n, p in self._running if p is not process]
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """End one of them without a warning, as a failing machine does."""
+        process.kill()
+        process.wait()
         self._running = [(n, p) for n, p in self._running if p is not process]
 
     def stop_all(self) -> None:
