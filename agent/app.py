@@ -172,9 +172,9 @@ class AgentDaemon:
         await launcher.start(others)
         keeper.keep(core.state.containers)
         await executor_server.start(executors)
-        shell.executors_welcome()
         if self._docker is not None and self._agent_id:
             self._docker.recover(self._agent_id, docker_saved)
+        shell.executors_welcome()
         observe(stack, server, core, used_by(launcher, self._docker), metrics, keeper.http)
         agent_pb2_grpc.add_AgentFilesServicer_to_server(files, server)
         await server.start()
@@ -270,6 +270,18 @@ class AgentDaemon:
         if not wanted:
             self._fail(Refused(reason))
         elif not self.ended.done():
+            self.ended.set_result(None)
+
+    def sent_away(self, reason: str) -> None:
+        """The id stays in the checkpoint, so that a supervisor that starts the agent again
+        does not make it a new one: who wants that forgets this one (`--recover cleanup`).
+        """
+        if self._failure is None:
+            text = f"the master has sent this agent away: {reason}; its tasks have ended"
+            self._failure = Refused(f"{text} (`--recover cleanup` makes it a new agent)")
+            log.error("agent must end", error=self._failure)
+        self._leaving = True
+        if not self.ended.done():
             self.ended.set_result(None)
 
     def _link_ended(self, linking: asyncio.Task[None]) -> None:

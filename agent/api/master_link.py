@@ -50,8 +50,8 @@ class LinkEvents(Protocol):
         """There is no registered link any more."""
         ...
 
-    def refused_for_good(self, reason: str) -> None:
-        """The master will never take this agent."""
+    def refused_for_good(self, reason: str, *, shut_down: bool) -> None:
+        """The master will never take this agent; `shut_down`: nor keep its tasks."""
         ...
 
 
@@ -199,7 +199,7 @@ class MasterLink:
             refused = first.refused
             if refused.final:
                 self._ending = True
-                self._events.refused_for_good(refused.message)
+                self._events.refused_for_good(refused.message, shut_down=refused.shut_down)
             return Refused(f"the master refused this agent: {refused.message}")
         if first.type != Event.REGISTERED:
             return Refused(f"{self._address} answered {first.type} to REGISTER")

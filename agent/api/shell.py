@@ -24,6 +24,7 @@ from agent.core.effects import (
     LaunchContainer,
     SendExecutor,
     SendMaster,
+    SentAway,
     StartProbe,
     Stop,
     StopProbe,
@@ -59,6 +60,10 @@ class ShellEvents(Protocol):
 
     def must_end(self, reason: str, wanted: bool) -> None:
         """Nothing runs any more (`wanted`), or the agent may not go on."""
+        ...
+
+    def sent_away(self, reason: str) -> None:
+        """The master has taken leave of this agent, and nothing runs any more."""
         ...
 
 
@@ -121,6 +126,7 @@ class Shell:
             StopProbe: prober.stop,
             TaskEnded: lambda effect: files.task_ended(effect.key),
             Drop: self._dropped,
+            SentAway: lambda effect: self._events.sent_away(effect.reason),
             Stop: lambda effect: self._events.must_end(effect.reason, effect.wanted),
         }
 
@@ -166,7 +172,9 @@ class Shell:
         self.core.on_epoch(epoch)
         for event in events:
             self._guarded("event of the master", self.core.on_master_event, event, now)
-            if event.type == agent_pb2.Event.REGISTERED:
+            if event.type == agent_pb2.Event.SHUTDOWN:
+                self._log_sent_away(event.shutdown.message)
+            elif event.type == agent_pb2.Event.REGISTERED:
                 self._events.registered(self.core.state.agent_id)
         self._act()
 
@@ -174,8 +182,16 @@ class Shell:
         self.core.on_disconnected()
         self._act()
 
-    def refused_for_good(self, reason: str) -> None:
-        self._events.must_end(f"the master refused this agent for good: {reason}", False)
+    def refused_for_good(self, reason: str, *, shut_down: bool) -> None:
+        if shut_down:
+            self._log_sent_away(reason)
+            self.core.on_sent_away(reason, self._now())
+            self._act()
+        else:
+            self._events.must_end(f"the master refused this agent for good: {reason}", False)
+
+    def _log_sent_away(self, reason: str) -> None:
+        log.error("the master has sent this agent away; its tasks end", reason=reason)
 
     # ---- What executors say (ExecutorEvents) --------------------------------------
 
@@ -297,7 +313,7 @@ class Shell:
         kills: list[Effect] = []
         waiting: list[Effect] = []
         for effect in self._held:
-            may = isinstance(effect, Stop) or (
+            may = isinstance(effect, Stop | SentAway) or (
                 isinstance(effect, KillContainer | StopProbe)
                 and effect.container_id not in launches
             )

@@ -6,8 +6,17 @@ Every method takes the moment at which it happens and leaves what is to be done 
 
 from __future__ import annotations
 
-from agent.core import checks, commands, containers, executors, launch, recovery, registration
-from agent.core.effects import Effect, ExecutorKey, TaskKey
+from agent.core import (
+    checks,
+    commands,
+    containers,
+    draining,
+    executors,
+    launch,
+    recovery,
+    registration,
+)
+from agent.core.effects import Effect, ExecutorKey, SentAway, Stop, TaskKey
 from agent.core.health import Outcome
 from agent.core.journal import Change, Kind
 from agent.core.records import Exit, Place, Reason
@@ -62,6 +71,8 @@ class AgentCore:
                 s.force(executor)
             elif kind == "completion":
                 commands.out_of_time(s, executor, now)
+            elif kind == "drain":
+                draining.out_of_time(s, executor, now)
             elif kind in checks.DUE or kind in checks.LIMIT:
                 checks.on_timer(s, executor, kind, now)
             else:
@@ -95,6 +106,7 @@ class AgentCore:
     def on_executors_welcome(self, now: Now) -> None:
         """Executors can connect from now on: their time to come back begins."""
         recovery.wait_for_executors(self.state, now)
+        draining.go_on(self.state, now)
 
     def on_rebooted(self, now: Now) -> None:
         """After `restore`: the kernel is another one, so none of them is."""
@@ -139,6 +151,10 @@ class AgentCore:
             self._update_framework(event.update_framework.framework_info)
         elif kind == agent_pb2.Event.RECONCILE:
             registration.reconcile(s, event.reconcile, now)
+        elif kind == agent_pb2.Event.DRAIN:
+            draining.drain(s, event.drain, now)
+        elif kind == agent_pb2.Event.SHUTDOWN:
+            self.on_sent_away(event.shutdown.message, now)
         elif kind == agent_pb2.Event.REGISTERED:
             registration.registered(s, event.registered, now)
         else:
@@ -214,11 +230,15 @@ class AgentCore:
         self, key: ExecutorKey, call: executor_pb2.Call.Subscribe, now: Now
     ) -> str | None:
         """Returns why the executor is refused; None: it was answered SUBSCRIBED."""
-        return executors.subscribe(self.state, key, call, now)
+        refusal = executors.subscribe(self.state, key, call, now)
+        draining.look(self.state, key, now)
+        return refusal
 
     def on_executor_update(self, key: ExecutorKey, status: pb.TaskStatus, now: Now) -> str | None:
         """Takes `status` over.  Returns why it is refused; None: it is acknowledged."""
-        return executors.update(self.state, key, status, now)
+        refusal = executors.update(self.state, key, status, now)
+        draining.look(self.state, key, now)
+        return refusal
 
     def on_executor_message(self, key: ExecutorKey, data: bytes) -> None:
         if not self.state.registered:
@@ -280,8 +300,17 @@ class AgentCore:
 
     def on_stop(self, now: Now) -> None:
         """End all tasks with their grace; a Stop follows when nothing runs any more."""
+        self._end_all(Stop("asked to stop", wanted=True), now)
+
+    def on_sent_away(self, reason: str, now: Now) -> None:
+        """The master has taken leave of this agent: end all tasks with their grace; a
+        SentAway follows when nothing runs any more."""
+        if self.state.stop is None:
+            self._end_all(SentAway(reason), now)
+
+    def _end_all(self, then: Stop | SentAway, now: Now) -> None:
         s = self.state
-        s.stopping = True
+        s.stop, s.stopped = then, False
         for key in list(s.executors):
             self._shut_down_executor(key, now)
         containers.say_if_stopped(s)
@@ -289,7 +318,7 @@ class AgentCore:
     def on_stop_at_once(self, now: Now) -> None:
         """The same without grace."""
         s = self.state
-        s.stopping = True
+        s.stop, s.stopped = Stop("asked to stop", wanted=True), False
         for executor in s.executors.values():
             executor.killed = True
             s.end(executor, 0.0, now)

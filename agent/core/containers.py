@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from agent.core import checks, commands, executors
-from agent.core.effects import Stop
 from agent.core.records import Cause, Exit, Reason
 from agent.core.state import AgentState
 from mesos_py.clock import Now
@@ -107,7 +106,7 @@ def hurt(
 
 
 def say_if_stopped(s: AgentState) -> None:
-    """The agent was asked to stop, and its last container is gone."""
-    if s.stopping and not s.stopped and not s.containers:
+    """The agent is to stop, and its last container is gone."""
+    if s.stop is not None and not s.stopped and not s.containers:
         s.stopped = True
-        s.effects.append(Stop("asked to stop", wanted=True))
+        s.effects.append(s.stop)

@@ -147,6 +147,13 @@ class Drop:
 
 
 @dataclass(slots=True)
+class SentAway:
+    """The master has this agent end, and nothing of it runs any more."""
+
+    reason: str
+
+
+@dataclass(slots=True)
 class Stop:
     """The agent must end: nothing is running any more, or it may not go on."""
 
@@ -167,5 +174,6 @@ Effect: TypeAlias = (
     | StopProbe
     | TaskEnded
     | Drop
+    | SentAway
     | Stop
 )

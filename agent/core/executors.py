@@ -215,7 +215,7 @@ def failed(s: AgentState, executor: Executor, why: str, now: Now) -> None:
     """Its process could not be started."""
     reason = pb.TaskStatus.REASON_CONTAINER_LAUNCH_FAILED
     _end_tasks(s, executor, Cause(pb.TASK_FAILED, reason, why), now)
-    _exited(s, executor, Exit(None, why))
+    exited(s, executor.key, Exit(None, why))
 
 
 def ended(s: AgentState, executor: Executor, exit: Exit, now: Now) -> None:
@@ -223,7 +223,7 @@ def ended(s: AgentState, executor: Executor, exit: Exit, now: Now) -> None:
     reason = pb.TaskStatus.REASON_EXECUTOR_TERMINATED
     cause = executor.cause or Cause(pb.TASK_FAILED, reason, exit.text("Executor"))
     _end_tasks(s, executor, cause, now)
-    _exited(s, executor, exit)
+    exited(s, executor.key, exit)
 
 
 def _end_tasks(s: AgentState, executor: Executor, cause: Cause, now: Now) -> None:
@@ -231,13 +231,14 @@ def _end_tasks(s: AgentState, executor: Executor, cause: Cause, now: Now) -> Non
         s.report_cause(task, cause, now)
 
 
-def _exited(s: AgentState, executor: Executor, exit: Exit) -> None:
-    exited = agent_pb2.Call.ExecutorExited(
-        framework_id=pb.FrameworkID(value=executor.key[0]),
-        executor_id=pb.ExecutorID(value=executor.key[1]),
+def exited(s: AgentState, key: ExecutorKey, exit: Exit) -> None:
+    """Nothing of the executor runs, or ever will: the master may give its resources away."""
+    report = agent_pb2.Call.ExecutorExited(
+        framework_id=pb.FrameworkID(value=key[0]),
+        executor_id=pb.ExecutorID(value=key[1]),
         status=-1 if exit.status is None else exit.status,
     )
-    s.send(agent_pb2.Call(type=agent_pb2.Call.EXECUTOR_EXITED, executor_exited=exited))
+    s.send(agent_pb2.Call(type=agent_pb2.Call.EXECUTOR_EXITED, executor_exited=report))
 
 
 def _send(s: AgentState, executor: Executor, event: executor_pb2.Event) -> None:

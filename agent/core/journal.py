@@ -63,8 +63,10 @@ class Journal:
 
     # ---- What the topics have ------------------------------------------------------
 
-    def agent(self, info: pb.AgentInfo, boot_id: str, epoch: int) -> None:
-        record = checkpoint_pb2.Agent(info=info, boot_id=boot_id, epoch=epoch)
+    def agent(
+        self, info: pb.AgentInfo, boot_id: str, epoch: int, drain: pb.DrainConfig | None
+    ) -> None:
+        record = checkpoint_pb2.Agent(info=info, boot_id=boot_id, epoch=epoch, drain=drain)
         self.put(Kind.AGENT, AGENT_KEY, record.SerializeToString)
 
     def framework(self, info: pb.FrameworkInfo) -> None:

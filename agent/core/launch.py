@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.core import checks, environment, executors
 from agent.core.effects import ContainerSpec, TaskKey
-from agent.core.records import Executor, Framework, Reason, State, Task
+from agent.core.records import Executor, Exit, Framework, Reason, State, Task
 from agent.core.state import AgentState
 from agent.core.supported import missing_for
 from mesos_py.clock import Now
@@ -47,11 +47,17 @@ def run_tasks(s: AgentState, order: agent_pb2.Event.RunTasks, now: Now) -> None:
                 refused.message,
                 state=refused.state,
             )
+    for executor_id in order.new_executors:
+        if (framework.framework_id, executor_id.value) not in s.executors:
+            # The master has charged it, and would for ever.
+            executors.exited(s, (framework.framework_id, executor_id.value), Exit(None))
 
 
 def _run(s: AgentState, framework: Framework, key: TaskKey, info: pb.TaskInfo, now: Now) -> None:
-    if s.stopping:
+    if s.stop is not None:
         raise _Refused(pb.TaskStatus.REASON_AGENT_REMOVED, "the agent is shutting down")
+    if s.drain is not None:
+        raise _Refused(pb.TaskStatus.REASON_AGENT_DRAINING, "the agent is being drained")
     try:
         check_id("framework_id", key[0])
         check_id("task_id", key[1])

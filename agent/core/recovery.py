@@ -103,6 +103,7 @@ def restore(s: AgentState, records: list[Record], now: Now) -> Restored:
         restored.info, restored.boot_id = own.info, own.boot_id
         s.info.id.CopyFrom(own.info.id)
         s.epoch = own.epoch
+        s.drain = own.drain if own.HasField("drain") else None
     restoring = _Restoring(s, restored, now)
     for kind, take in (
         (Kind.FRAMEWORK, restoring.framework),

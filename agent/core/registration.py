@@ -38,7 +38,7 @@ def registered(s: AgentState, event: agent_pb2.Event.Registered, now: Now) -> No
         s.effects.append(Stop(text, wanted=False))
         return
     s.info.id.value = agent_id
-    s.journal.agent(s.info, s.settings.boot_id, s.epoch)
+    s.note_self()
     s.registered = True
     s.updates.resume(now)
 
@@ -50,7 +50,7 @@ def orders_of(s: AgentState, epoch: int) -> None:
         return
     s.epoch = epoch
     if s.agent_id:
-        s.journal.agent(s.info, s.settings.boot_id, epoch)
+        s.note_self()
 
 
 def disconnected(s: AgentState) -> None:

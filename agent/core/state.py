@@ -14,7 +14,9 @@ from agent.core.effects import (
     KillContainer,
     LaunchContainer,
     SendMaster,
+    SentAway,
     Signal,
+    Stop,
     StopProbe,
     TaskEnded,
     TaskKey,
@@ -89,8 +91,11 @@ class AgentState:
         self.registered = False
         # The newest leadership that has given orders: those of older ones are refused.
         self.epoch = 0
-        self.stopping = False
+        # What is to follow when nothing runs any more, and whether it has; None: it goes on.
+        self.stop: Stop | SentAway | None = None
         self.stopped = False
+        # How all tasks are to end, and no new one to begin; None: they are welcome.
+        self.drain: pb.DrainConfig | None = None
         self.effects: list[Effect] = []
         self.timers = Timers()
         self.journal = Journal()
@@ -108,6 +113,10 @@ class AgentState:
     @property
     def agent_id(self) -> str:
         return self.info.id.value
+
+    def note_self(self) -> None:
+        """Have what the agent knows of itself written down."""
+        self.journal.agent(self.info, self.settings.boot_id, self.epoch, self.drain)
 
     # ---- Output -------------------------------------------------------------------
 
@@ -159,7 +168,7 @@ class AgentState:
         del self.executors[executor.key]
         self.journal.remove(Kind.CONTAINER, (executor.container_id,))
         self.effects.append(ForgetContainer(executor.container_id))
-        for kind in ("force", "completion", "registration"):
+        for kind in ("force", "completion", "registration", "drain"):
             self.timers.cancel((kind, executor.container_id))
         self.stop_checks(executor)
 
@@ -234,6 +243,8 @@ class AgentState:
 
     def take(self, task: Task, status: pb.TaskStatus, now: Now) -> None:
         """An update that is complete: the task's state follows it, and it goes out."""
+        if self.drain is not None and status.state in (pb.TASK_KILLING, pb.TASK_KILLED):
+            self._blame_the_drain(task, status, self.drain)
         if may_follow(task.state, status.state):
             task.state = status.state
         task.status = status
@@ -245,6 +256,16 @@ class AgentState:
             self.settle(task.key, status)
             return
         self.updates.add(task.key, status, task.state, now)
+
+    def _blame_the_drain(self, task: Task, status: pb.TaskStatus, drain: pb.DrainConfig) -> None:
+        """Whoever killed the task while the agent is drained, that would have.
+
+        GONE_BY_OPERATOR (Mesos says so of KILLING, too) only when its processes are gone.
+        """
+        status.reason = pb.TaskStatus.REASON_AGENT_DRAINING
+        aware = task.executor.framework.partition_aware
+        if drain.mark_gone and aware and status.state == pb.TASK_KILLED:
+            status.state = pb.TASK_GONE_BY_OPERATOR
 
     def settle(self, key: TaskKey, status: pb.TaskStatus) -> None:
         """Of a task whose framework is gone the master still wants to know when its

@@ -328,6 +328,7 @@ class Event(_message.Message):
         RECONCILE: Event._Type.ValueType  # 10
         PING: Event._Type.ValueType  # 11
         DRAIN: Event._Type.ValueType  # 12
+        SHUTDOWN: Event._Type.ValueType  # 13
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
     UNKNOWN: Event.Type.ValueType  # 0
@@ -343,6 +344,7 @@ class Event(_message.Message):
     RECONCILE: Event.Type.ValueType  # 10
     PING: Event.Type.ValueType  # 11
     DRAIN: Event.Type.ValueType  # 12
+    SHUTDOWN: Event.Type.ValueType  # 13
 
     @_typing.final
     class Registered(_message.Message):
@@ -382,19 +384,23 @@ class Event(_message.Message):
         CODE_FIELD_NUMBER: _builtins.int
         MESSAGE_FIELD_NUMBER: _builtins.int
         FINAL_FIELD_NUMBER: _builtins.int
+        SHUT_DOWN_FIELD_NUMBER: _builtins.int
         code: _builtins.str
         message: _builtins.str
         final: _builtins.bool
+        shut_down: _builtins.bool
+        """End all tasks as well, as after SHUTDOWN: nobody waits for them any more."""
         def __init__(
             self,
             *,
             code: _builtins.str = ...,
             message: _builtins.str = ...,
             final: _builtins.bool = ...,
+            shut_down: _builtins.bool = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "final", b"final", "message", b"message"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "final", b"final", "message", b"message", "shut_down", b"shut_down"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -652,6 +658,27 @@ class Event(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class Shutdown(_message.Message):
+        """The operator has sent this agent away, and the master counts it as gone already: end
+        all tasks, and then the process.
+        """
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        MESSAGE_FIELD_NUMBER: _builtins.int
+        message: _builtins.str
+        def __init__(
+            self,
+            *,
+            message: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     TYPE_FIELD_NUMBER: _builtins.int
     REGISTERED_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
@@ -665,6 +692,7 @@ class Event(_message.Message):
     RECONCILE_FIELD_NUMBER: _builtins.int
     PING_FIELD_NUMBER: _builtins.int
     DRAIN_FIELD_NUMBER: _builtins.int
+    SHUTDOWN_FIELD_NUMBER: _builtins.int
     type: Global___Event.Type.ValueType
     @_builtins.property
     def registered(self) -> Global___Event.Registered: ...
@@ -690,6 +718,8 @@ class Event(_message.Message):
     def ping(self) -> Global___Event.Ping: ...
     @_builtins.property
     def drain(self) -> Global___Event.Drain: ...
+    @_builtins.property
+    def shutdown(self) -> Global___Event.Shutdown: ...
     def __init__(
         self,
         *,
@@ -706,10 +736,11 @@ class Event(_message.Message):
         reconcile: Global___Event.Reconcile | None = ...,
         ping: Global___Event.Ping | None = ...,
         drain: Global___Event.Drain | None = ...,
+        shutdown: Global___Event.Shutdown | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "run_tasks", b"run_tasks", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "update_framework", b"update_framework"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "run_tasks", b"run_tasks", "shutdown", b"shutdown", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "update_framework", b"update_framework"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "run_tasks", b"run_tasks", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "type", b"type", "update_framework", b"update_framework"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "run_tasks", b"run_tasks", "shutdown", b"shutdown", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "type", b"type", "update_framework", b"update_framework"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

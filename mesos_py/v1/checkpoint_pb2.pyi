@@ -30,6 +30,7 @@ class Agent(_message.Message):
 
     INFO_FIELD_NUMBER: _builtins.int
     BOOT_ID_FIELD_NUMBER: _builtins.int
+    DRAIN_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     boot_id: _builtins.str
     """Of the kernel that ran when this was written: another one has none of its processes."""
@@ -37,16 +38,21 @@ class Agent(_message.Message):
     """The newest leadership that has given orders to this agent (0: none yet)."""
     @_builtins.property
     def info(self) -> _types_pb2.AgentInfo: ...
+    @_builtins.property
+    def drain(self) -> _types_pb2.DrainConfig:
+        """Absent: it is not being drained."""
+
     def __init__(
         self,
         *,
         info: _types_pb2.AgentInfo | None = ...,
         boot_id: _builtins.str = ...,
+        drain: _types_pb2.DrainConfig | None = ...,
         epoch: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["info", b"info"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["drain", b"drain", "info", b"info"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "epoch", b"epoch", "info", b"info"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boot_id", b"boot_id", "drain", b"drain", "epoch", b"epoch", "info", b"info"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
