@@ -37,12 +37,16 @@ from mesos_py.resources import Resources
 
 @dataclass(frozen=True, slots=True)
 class AgentRow:
-    """What an allocator may know of an agent.  `active`: may be offered."""
+    """What an allocator may know of an agent.
+
+    `active`: may be offered; `why_inactive` says in words why not, for explanations.
+    """
 
     agent_id: str
     host: Host
     total: Resources
     active: bool = True
+    why_inactive: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ and otherwise the error that the master raised (errors.py).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Final, NamedTuple, TypeVar, cast
 
@@ -30,7 +30,7 @@ from mesos_py.errors import (
     NotLeader,
     Unavailable,
 )
-from mesos_py.v1 import agent_pb2, types_pb2
+from mesos_py.v1 import agent_pb2, maintenance_pb2, types_pb2
 from mesos_py.v1 import operator_pb2 as pb
 from mesos_py.v1.operator_pb2_grpc import OperatorServiceStub
 
@@ -154,6 +154,71 @@ class OperatorClient:
         """End the framework and all its tasks."""
         call = pb.Call(type=pb.Call.TEARDOWN)
         call.teardown.framework_id.value = framework_id
+        self.execute(call)
+
+    # ---- Agents out of service and back ------------------------------------
+
+    def drain_agent(
+        self, agent_id: str, *, max_grace_s: float | None = None, mark_gone: bool = False
+    ) -> None:
+        """Have all tasks on the agent end; nothing is offered there any more.
+
+        Returns when that is stored; `agents` says when the agent is drained.
+        `max_grace_s` replaces a grace of a task that is longer, or that it does not have.
+        With `mark_gone` the agent can never come back once it is drained.
+        """
+        call = pb.Call(type=pb.Call.DRAIN_AGENT)
+        call.drain_agent.agent_id.value = agent_id
+        call.drain_agent.mark_gone = mark_gone
+        if max_grace_s is not None:
+            call.drain_agent.max_grace_period.FromNanoseconds(round(max_grace_s * 1e9))
+        self.execute(call)
+
+    def deactivate_agent(self, agent_id: str) -> None:
+        """Offer nothing of the agent any more; its tasks go on."""
+        call = pb.Call(type=pb.Call.DEACTIVATE_AGENT)
+        call.deactivate_agent.agent_id.value = agent_id
+        self.execute(call)
+
+    def reactivate_agent(self, agent_id: str) -> None:
+        """Offer the agent again, which was deactivated or has been drained."""
+        call = pb.Call(type=pb.Call.REACTIVATE_AGENT)
+        call.reactivate_agent.agent_id.value = agent_id
+        self.execute(call)
+
+    def mark_agent_gone(self, agent_id: str) -> None:
+        """The agent never comes back: it is told to end, and its tasks count as ended."""
+        call = pb.Call(type=pb.Call.MARK_AGENT_GONE)
+        call.mark_agent_gone.agent_id.value = agent_id
+        self.execute(call)
+
+    # ---- Machines that are to be absent ------------------------------------
+
+    def maintenance_schedule(self) -> maintenance_pb2.Schedule:
+        answer = self.execute(pb.Call(type=pb.Call.GET_MAINTENANCE_SCHEDULE))
+        return answer.get_maintenance_schedule.schedule
+
+    def maintenance_status(self) -> maintenance_pb2.ClusterStatus:
+        """Machines that are to go, with what frameworks say to that, and those that are down."""
+        answer = self.execute(pb.Call(type=pb.Call.GET_MAINTENANCE_STATUS))
+        return answer.get_maintenance_status.status
+
+    def update_maintenance_schedule(self, schedule: maintenance_pb2.Schedule) -> None:
+        """Replace the whole schedule."""
+        call = pb.Call(type=pb.Call.UPDATE_MAINTENANCE_SCHEDULE)
+        call.update_maintenance_schedule.schedule.CopyFrom(schedule)
+        self.execute(call)
+
+    def start_maintenance(self, machines: Iterable[types_pb2.MachineID]) -> None:
+        """Take these machines away, which are in the schedule: their tasks are lost."""
+        call = pb.Call(type=pb.Call.START_MAINTENANCE)
+        call.start_maintenance.machines.extend(machines)
+        self.execute(call)
+
+    def stop_maintenance(self, machines: Iterable[types_pb2.MachineID]) -> None:
+        """These machines are back; they are in the schedule no more."""
+        call = pb.Call(type=pb.Call.STOP_MAINTENANCE)
+        call.stop_maintenance.machines.extend(machines)
         self.execute(call)
 
     # ---- Files -----------------------------------------------------------

@@ -26,6 +26,8 @@ def register_call(s: AgentState, version: str, protocol_version: int) -> agent_p
         version=version,
         protocol_version=protocol_version,
         epoch=s.epoch,
+        capabilities=[pb.AgentInfo.Capability(type=pb.AgentInfo.Capability.AGENT_DRAINING)],
+        draining=s.drain is not None,
     )
     return agent_pb2.Call(type=agent_pb2.Call.REGISTER, register=register)
 

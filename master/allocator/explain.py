@@ -118,7 +118,7 @@ class Explainer:
     ) -> tuple[str, str]:
         agent, free = outcome.agent, outcome.free
         if not agent.active:
-            return "inactive", "the agent is disconnected or taken out of service"
+            return "inactive", agent.why_inactive or "the agent is disconnected"
         if outcome.failed is not None:
             return "error", f"its free resources cannot be told: {outcome.failed!r}"
         if not free:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from master.core import inverse_offers
 from master.core import offers as offering
+from master.core.admitted import record_of
 from master.core.cluster import Cluster
 from master.core.records import Agent, Executor, Framework, Task
 from mesos_py.clock import Now
@@ -49,7 +51,9 @@ def agent_message(c: Cluster, agent: Agent) -> op.Response.GetAgents.Agent:
         state = "connected" if agent.connected else "disconnected"
     message = op.Response.GetAgents.Agent(
         agent_info=agent.info,
-        active=agent.connected,
+        active=not agent.why_inactive,
+        deactivated=agent.deactivated,
+        drain_info=agent.drain,
         version=agent.version,
         total_resources=agent.total.to_proto(),
         allocated_resources=c.ledger.allocated(agent.agent_id).to_proto(),
@@ -65,6 +69,23 @@ def agent_message(c: Cluster, agent: Agent) -> op.Response.GetAgents.Agent:
     if agent.unreachable is not None:
         message.unreachable_time.CopyFrom(time_info(agent.unreachable))
     return message
+
+
+def absent_agent_message(
+    c: Cluster, agent_id: str, state: str
+) -> op.Response.GetAgents.Agent | None:
+    """An agent of which there is only its record; None if there is none, either."""
+    record = record_of(c, agent_id)
+    if record is None:
+        return None
+    info = record.info
+    return op.Response.GetAgents.Agent(
+        agent_info=info,
+        deactivated=record.deactivated,
+        drain_info=record.drain_info if record.HasField("drain_info") else None,
+        total_resources=info.resources,
+        state=state,
+    )
 
 
 def _lives(c: Cluster, framework_id: str, task_id: str) -> bool:
@@ -94,6 +115,11 @@ def framework_message(c: Cluster, framework: Framework) -> op.Response.GetFramew
         suppressed_roles=sorted(framework.suppressed),
         running_tasks=len(running),
         standbys=[each.name for each in c.standbys.get(framework.framework_id, ())],
+    )
+    message.inverse_offers.extend(
+        inverse_offers.message(c, each)
+        for each in c.inverse.offers.values()
+        if (each.framework_id, each.link) == (framework.framework_id, framework.link)
     )
     if framework.reregistered is not None:
         message.reregistered_time.CopyFrom(time_info(framework.reregistered))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -11,8 +10,10 @@ import grpc.aio
 
 from master.api import convert
 from master.api.agents import UsageRelay
+from master.api.changes import Changes
 from master.api.exporter import gauges
 from master.api.files import LogRelay
+from master.api.maintenance import MaintenanceCalls
 from master.api.shell import Shell
 from master.core import explain
 from master.core.cluster import Cluster
@@ -54,7 +55,8 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         self._usage = usage
         self._flags = flags
         self.tenure = tenure
-        self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._changes = Changes(shell)
+        self.maintenance = MaintenanceCalls(shell, self._changes)
 
     @property
     def _c(self) -> Cluster:
@@ -122,6 +124,9 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     def get_agents(self, _: op.Call) -> op.Response:
         c = self._c
         agents = [convert.agent_message(c, agent) for agent in c.agents.values()]
+        for state, absent in (("expected", c.expected), ("gone", c.gone)):
+            found = [convert.absent_agent_message(c, agent_id, state) for agent_id in absent]
+            agents.extend(each for each in found if each is not None)
         return op.Response(
             type=op.Response.GET_AGENTS, get_agents=op.Response.GetAgents(agents=agents)
         )
@@ -293,25 +298,12 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     async def update_weights(self, call: op.Call) -> op.Response:
         weights = {info.role: info.weight for info in call.update_weights.weight_infos}
         now = self._shell.now()
-        return await self._done(lambda done: self._shell.core.set_weights(weights, now, done))
-
-    async def _done(self, change: Callable[[Callable[[], None]], None]) -> op.Response:
-        """DONE when what `change` begins is certain; it is given what to call then.
-
-        Raises what `change` raises, and Unavailable when the leadership ends before.
-        """
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        change(lambda: None if done.done() else done.set_result(None))
-        self._shell.rearm()
-        await asyncio.wait({done, self._ended}, return_when=asyncio.FIRST_COMPLETED)
-        if not done.done():
-            raise Unavailable("the leadership has ended; whether it was done is not known")
-        return op.Response(type=op.Response.DONE)
+        core = self._shell.core
+        return await self._changes.done(lambda done: core.set_weights(weights, now, done))
 
     def end(self) -> None:
         """The leadership is over: nobody waits any longer.  Idempotent."""
-        if not self._ended.done():
-            self._ended.set_result(None)
+        self._changes.end()
 
 
 def version_response() -> op.Response:
@@ -348,7 +340,31 @@ HANDLERS: Final[dict[int, Handler]] = {
     op.Call.KILL_TASK: OperatorService.kill_task,
     op.Call.EXPLAIN: OperatorService.explain,
     op.Call.GET_USAGE: OperatorService.get_usage,
+    op.Call.DRAIN_AGENT: lambda service, call: service.maintenance.drain(call),
+    op.Call.DEACTIVATE_AGENT: lambda service, call: service.maintenance.deactivate(call),
+    op.Call.REACTIVATE_AGENT: lambda service, call: service.maintenance.reactivate(call),
+    op.Call.MARK_AGENT_GONE: lambda service, call: service.maintenance.mark_gone(call),
+    op.Call.GET_MAINTENANCE_SCHEDULE: lambda service, call: service.maintenance.get_schedule(call),
+    op.Call.GET_MAINTENANCE_STATUS: lambda service, call: service.maintenance.get_status(call),
+    op.Call.UPDATE_MAINTENANCE_SCHEDULE: lambda service, call: service.maintenance.update_schedule(
+        call
+    ),
+    op.Call.START_MAINTENANCE: lambda service, call: service.maintenance.start(call),
+    op.Call.STOP_MAINTENANCE: lambda service, call: service.maintenance.stop(call),
 }
 
 # What a master does only while it is certain that it leads.
-CHANGES: Final = frozenset({op.Call.UPDATE_WEIGHTS, op.Call.TEARDOWN, op.Call.KILL_TASK})
+CHANGES: Final = frozenset(
+    {
+        op.Call.UPDATE_WEIGHTS,
+        op.Call.TEARDOWN,
+        op.Call.KILL_TASK,
+        op.Call.DRAIN_AGENT,
+        op.Call.DEACTIVATE_AGENT,
+        op.Call.REACTIVATE_AGENT,
+        op.Call.MARK_AGENT_GONE,
+        op.Call.UPDATE_MAINTENANCE_SCHEDULE,
+        op.Call.START_MAINTENANCE,
+        op.Call.STOP_MAINTENANCE,
+    }
+)

@@ -14,17 +14,18 @@ from functools import partial
 
 from google.protobuf.message import Message
 
-from master.core import admitted, agents, recovery, returning
+from master.core import admitted, agents, draining, recovery, returning
 from master.core import offers as offering
 from master.core.cluster import Cluster
+from master.core.gone import AgentGone, is_gone
 from master.core.ledger import Holder, require_fit
+from master.core.machines import MachineDown
 from master.core.records import Admission, Agent, Expected, Turn
 from mesos_py.clock import Now
 from mesos_py.constraints import host_of
 from mesos_py.errors import (
     InvalidValue,
     MesosPyError,
-    Refused,
     Unavailable,
     UnsupportedProtocol,
     shortened,
@@ -54,7 +55,7 @@ def register(c: Cluster, link: int, call: agent_pb2.Call.Register, now: Now) -> 
     if call.epoch > c.epoch:
         c.drop("agent-knows-newer-epoch", agent=call.agent_info.id.value, epoch=call.epoch)
         text = f"the agent has orders of epoch {call.epoch}, and this master's is {c.epoch}"
-        _refuse(c, link, call, Unavailable(text), final=False)
+        _refuse(c, link, call, Unavailable(text))
         c.outbox.newer_epoch(call.epoch)
         return
     turn = Turn(call.instance, call.attempt)
@@ -67,7 +68,7 @@ def register(c: Cluster, link: int, call: agent_pb2.Call.Register, now: Now) -> 
     try:
         checked = _checked(c, info, call)
     except MesosPyError as error:
-        _refuse(c, link, call, error, final=True)
+        _refuse(c, link, call, error)
         return
     made = not info.id.value
     replaced = _replaced(c, info) if made else []
@@ -94,12 +95,16 @@ def _is_overtaken(c: Cluster, agent_id: str, turn: Turn) -> bool:
     return waiting is not None and turn.is_late(waiting.turn)
 
 
-def _refuse(
-    c: Cluster, link: int, call: agent_pb2.Call.Register, error: MesosPyError, final: bool
-) -> None:
+def _refuse(c: Cluster, link: int, call: agent_pb2.Call.Register, error: MesosPyError) -> None:
+    """It may ask again if that can change.  What runs on an agent that others take for
+    gone has to end: that agent asks again when it is started anew, if at all."""
     message = shortened(error.message)
     c.drop("agent-refused", hostname=shortened(call.agent_info.hostname), why=message)
-    refused = agent_pb2.Event.Refused(code=error.code, message=message, final=final)
+    refused = agent_pb2.Event.Refused(code=error.code, message=message)
+    down = isinstance(error, MachineDown) and c.machines.is_down(call.agent_info)
+    runs = bool(call.tasks or call.executors)
+    refused.shut_down = isinstance(error, AgentGone) or (down and runs)
+    refused.final = refused.shut_down or not isinstance(error, Unavailable)
     c.outbox.to_agent(link, agent_pb2.Event(type=agent_pb2.Event.REFUSED, refused=refused))
     c.outbox.close(link, message)
 
@@ -117,6 +122,8 @@ def _checked(c: Cluster, info: pb.AgentInfo, call: agent_pb2.Call.Register) -> _
         )
     if not info.hostname:
         raise InvalidValue("agent_info.hostname", "", "must not be empty")
+    if c.planned.is_down(info):
+        raise MachineDown(f"machine {info.hostname} is down for maintenance")
     if agent_id:
         check_id("agent_info.id", agent_id)
         _check_id_is_its_own(c, info)
@@ -136,7 +143,7 @@ def _check_id_is_its_own(c: Cluster, info: pb.AgentInfo) -> None:
         if not c.registry.settled(admitted.key_of(agent_id)):
             return  # it will be looked at again when that is certain
         since = datetime.datetime.fromtimestamp(record.gone_time.nanoseconds / 1e9, datetime.UTC)
-        raise Refused(
+        raise AgentGone(
             f"agent {agent_id} was marked gone on {since:%Y-%m-%d %H:%M:%S} UTC: "
             "an agent with this id can never come back"
         )
@@ -151,6 +158,8 @@ def _replaced(c: Cluster, info: pb.AgentInfo) -> list[str]:
     """Where a new agent is, an old one that is away cannot come back."""
     found: list[str] = []
     for agent_id in c.places.at(info):
+        if is_gone(admitted.record_of(c, agent_id)):
+            continue  # its record stays
         known = c.agents.get(agent_id)
         away = known is None or not known.connected
         if away and agent_id not in c.admissions and not admitted.is_gone(c, agent_id):
@@ -197,7 +206,7 @@ def _stored(c: Cluster, admission: Admission, replaced: list[str], now: Now) -> 
         checked = _checked(c, admission.info, admission.register)
     except MesosPyError as error:
         # Something has changed since its registration came.
-        _refuse(c, admission.link, admission.register, error, final=True)
+        _refuse(c, admission.link, admission.register, error)
         _withdraw(c, admission, now)
         return
     _enter(c, admission, checked, now)
@@ -229,7 +238,7 @@ def _withdraw(c: Cluster, admission: Admission, now: Now) -> None:
     agent_id = admission.agent_id
     known, record = c.agents.get(agent_id), admitted.record_of(c, agent_id)
     if record is None or record.HasField("gone_time"):
-        return
+        return  # it was marked as gone, or sent away, meanwhile
     if admission.made:
         admitted.remove(c, agent_id, admitted.nothing_follows, now)
     elif known is None:
@@ -274,8 +283,10 @@ def _enter(c: Cluster, admission: Admission, checked: _Checked, now: Now) -> Non
     c.timers.set("ping", agent_id, now.monotonic_s + c.options.agent_ping_s)
     first = known is None and expected is None
     c.counters["agents_registered" if first else "agents_reregistered"] += 1
+    draining.recall(c, agent)
     c.tell_agent(agent, now, attributes_changed=changed)
     _greet(c, agent)
+    draining.registered(c, agent, call.draining, now)
     returning.take_back(c, agent, checked.report, was_unreachable or first, now)
     recovery.came_back(c, agent_id, now)
 

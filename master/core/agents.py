@@ -10,9 +10,10 @@ from __future__ import annotations
 from functools import partial
 
 from master.allocator import base as alloc
-from master.core import admitted, statuses
+from master.core import admitted, draining, inverse_offers, statuses
 from master.core import offers as offering
 from master.core.cluster import Cluster
+from master.core.gone import is_gone
 from master.core.reconcile import answer_ended
 from master.core.records import Agent, Expected, Framework, Task
 from mesos_py.clock import Now
@@ -74,6 +75,7 @@ def disconnected(c: Cluster, link: int, now: Now) -> None:
     c.timers.cancel("ping", agent.agent_id)
     c.judge("unreachable", agent.agent_id, now.monotonic_s + c.options.agent_timeout_s, now)
     offering.drop_all(c, agent.offers, "the agent disconnected", now, tell=True)
+    inverse_offers.rescind_of(c, agent.agent_id)
     c.tell_agent(agent, now)
 
 
@@ -90,7 +92,7 @@ def lose(c: Cluster, agent_id: str, why: str, now: Now) -> None:
     Whoever hears of the agent before takes it off the list: `c.removals.discard`.
     """
     record = admitted.record_of(c, agent_id)
-    if record is None or record.HasField("unreachable_time") or record.HasField("gone_time"):
+    if record is None or record.HasField("unreachable_time") or is_gone(record):
         return  # that, or its removal, is decided already
     c.removals.add(agent_id, why)
     take_removals(c, now)
@@ -117,10 +119,10 @@ def _mark(c: Cluster, agent_id: str, why: str, since: Now) -> None:
 def _marked(c: Cluster, agent_id: str, why: str, since: Now, now: Now) -> None:
     """It is stored that the agent is unreachable: tell everybody, if it still is."""
     record = admitted.record_of(c, agent_id)
-    if record is None or not record.HasField("unreachable_time"):
+    if record is None or not record.HasField("unreachable_time") or agent_id in c.gone:
         c.drop("unreachable-agent-came-back", agent=agent_id)
         return
-    if record.HasField("gone_time"):
+    if is_gone(record):
         return  # which was decided meanwhile, and says more
     expected = c.expected.pop(agent_id, None)
     if expected is not None:
@@ -161,6 +163,7 @@ def put_away(c: Cluster, expected: Expected, since: Now) -> Agent:
         unreachable=since,
     )
     c.unreachable[agent.agent_id] = None
+    draining.recall(c, agent)
     return agent
 
 
@@ -202,6 +205,8 @@ def forget(c: Cluster, agent_id: str) -> None:
 
 def leave(c: Cluster, agent: Agent, why: str, now: Now) -> None:
     """The agent ends for good by itself."""
+    if is_gone(admitted.record_of(c, agent.agent_id)):
+        return  # it is removed as soon as that is stored, and its record stays
     _offer_no_more(c, agent, why, now)
     admitted.remove(c, agent.agent_id, partial(_left, c, agent.agent_id, why), now)
 
@@ -212,9 +217,16 @@ def _left(c: Cluster, agent_id: str, why: str, now: Now) -> None:
         remove(c, agent, why, now)
 
 
-def remove(c: Cluster, agent: Agent, why: str, now: Now) -> None:
-    """The agent is gone for good, and its record is (so that a successor does not expect
-    it): its tasks are lost (also for partition-aware frameworks)."""
+def remove(
+    c: Cluster,
+    agent: Agent,
+    why: str,
+    now: Now,
+    state: TaskState.ValueType = TASK_LOST,
+    reason: pb.TaskStatus.Reason.ValueType = pb.TaskStatus.REASON_AGENT_REMOVED,
+) -> None:
+    """The agent is gone for good, and the registry says so (a successor does not expect
+    it): its tasks are lost (also for partition-aware frameworks), or what `state` says."""
     lost = _cut_off(c, agent, f"agent removed: {why}", now)
     forget(c, agent.agent_id)
     c.counters["agents_removed"] += 1
@@ -223,8 +235,8 @@ def remove(c: Cluster, agent: Agent, why: str, now: Now) -> None:
             if task.agent_id == agent.agent_id:
                 lost.append((framework, task))
     for framework, task in lost:
-        _report(c, framework, task, TASK_LOST, f"agent removed: {why}", now)
-        task.state = TASK_LOST
+        _report(c, framework, task, state, f"agent removed: {why}", now, reason)
+        task.state = statuses.for_framework(framework, state)
         c.complete(framework, task, now)
 
 
@@ -232,6 +244,7 @@ def _cut_off(c: Cluster, agent: Agent, why: str, now: Now) -> list[tuple[Framewo
     """Take the agent out of the account; the tasks that had not ended."""
     agent_id = agent.agent_id
     offering.drop_all(c, agent.offers, why, now, tell=True)
+    inverse_offers.forget_agent(c, agent_id)
     if agent.link is not None:
         del c.agent_of_link[agent.link]
         c.outbox.close(agent.link, why)
@@ -241,6 +254,7 @@ def _cut_off(c: Cluster, agent: Agent, why: str, now: Now) -> list[tuple[Framewo
     c.removals.discard(agent_id)
     c.timers.cancel("ping", agent_id)
     c.timers.cancel("unreachable", agent_id)
+    c.timers.cancel("drained", agent_id)
     for key in [key for key in c.lingering if key[0] == agent_id]:
         del c.lingering[key]
     if c.ledger.has(agent_id):
@@ -271,13 +285,19 @@ def _tell_lost(c: Cluster, agent: Agent) -> None:
 
 
 def _report(
-    c: Cluster, framework: Framework, task: Task, state: TaskState.ValueType, why: str, now: Now
+    c: Cluster,
+    framework: Framework,
+    task: Task,
+    state: TaskState.ValueType,
+    why: str,
+    now: Now,
+    reason: pb.TaskStatus.Reason.ValueType = pb.TaskStatus.REASON_AGENT_REMOVED,
 ) -> None:
     status = statuses.master_status(
         task.task_id,
         task.agent_id,
         statuses.for_framework(framework, state),
-        pb.TaskStatus.REASON_AGENT_REMOVED,
+        reason,
         why,
         now,
     )
@@ -299,6 +319,7 @@ def executor_exited(
     """A custom executor's processes are gone; its tasks' updates come separately."""
     framework_id, executor_id = call.framework_id.value, call.executor_id.value
     agent.executors.discard((framework_id, executor_id))
+    c.emptier(agent.agent_id, now)
     framework = c.frameworks.get(framework_id)
     key = (agent.agent_id, executor_id)
     executor = framework.executors.pop(key, None) if framework is not None else None

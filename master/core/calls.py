@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from master.core import frameworks, launch, messages, offers, reconcile, standbys, tasks
+from master.core import (
+    frameworks,
+    inverse_offers,
+    launch,
+    messages,
+    offers,
+    reconcile,
+    standbys,
+    tasks,
+)
 from master.core.cluster import Cluster
 from master.core.records import Framework
 from mesos_py.clock import Now
@@ -20,6 +29,12 @@ HANDLERS: Final[dict[int, Handler]] = {
     Call.SUBSCRIBE: lambda c, f, call, now: frameworks.subscribe_again(c, f, now),
     Call.ACCEPT: lambda c, f, call, now: launch.accept(c, f, call.accept, now),
     Call.DECLINE: lambda c, f, call, now: offers.decline(c, f, call.decline, now),
+    Call.ACCEPT_INVERSE_OFFERS: lambda c, f, call, now: inverse_offers.accept(
+        c, f, call.accept_inverse_offers, now
+    ),
+    Call.DECLINE_INVERSE_OFFERS: lambda c, f, call, now: inverse_offers.decline(
+        c, f, call.decline_inverse_offers, now
+    ),
     Call.ACKNOWLEDGE: lambda c, f, call, now: tasks.acknowledge(c, f, call.acknowledge, now),
     Call.KILL: lambda c, f, call, now: tasks.kill(c, f, call.kill, now),
     Call.RECONCILE: lambda c, f, call, now: reconcile.reconcile(c, f, call.reconcile, now),

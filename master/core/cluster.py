@@ -9,6 +9,7 @@ from master.allocator import base as alloc
 from master.allocator.base import AgentRow, Allocator, FrameworkRow
 from master.core.ledger import Holder, Ledger
 from master.core.limiter import Limiter
+from master.core.machines import Machines
 from master.core.outbox import Outbox
 from master.core.places import Places
 from master.core.records import (
@@ -16,6 +17,7 @@ from master.core.records import (
     Agent,
     Expected,
     Framework,
+    Inverse,
     Offer,
     Recovery,
     Standby,
@@ -135,6 +137,11 @@ class Cluster:
         # What frameworks that were removed still occupy, until their processes are gone.
         self.lingering: dict[tuple[str, str, str, str], Holder] = {}
         self.weights: dict[str, float] = {}
+        # Planned absences: as the registry has them, and as they were decided last.
+        self.machines = self.planned = Machines()
+        self.inverse = Inverse()
+        # How many words of operators about an agent are on their way to the registry.
+        self.deciding: Counter[str] = Counter()
         self.counters: Counter[str] = Counter()
         self.allocation = AllocationClock()
 
@@ -239,9 +246,11 @@ class Cluster:
 
     def tell_agent(self, agent: Agent, now: Now, attributes_changed: bool = False) -> None:
         """Tell the allocator how the agent stands."""
-        active = agent.connected and not agent.leaving
-        row = AgentRow(agent.agent_id, agent.host, agent.total, active)
+        why = agent.why_inactive
+        row = AgentRow(agent.agent_id, agent.host, agent.total, not why, why)
         self.allocator.tell(alloc.AgentChanged(row, attributes_changed))
+        if agent.unavailability is not None:
+            self.inverse.agents.add(agent.agent_id)
         self.want_allocation(now)
 
     def tell_framework(self, framework: Framework, now: Now) -> None:
@@ -258,6 +267,8 @@ class Cluster:
             constraints=framework.constraints,
         )
         self.allocator.tell(alloc.FrameworkChanged(row))
+        if self.machines:
+            self.inverse.agents.update(self.agents)
         self.want_allocation(now)
 
     # ---- Things that end -------------------------------------------------
@@ -279,7 +290,14 @@ class Cluster:
         holder = self.lingering.pop((agent_id, framework_id, kind, name), None)
         if holder is not None:
             self.release(agent_id, holder, now)
+            self.emptier(agent_id, now)
         return holder is not None
+
+    def emptier(self, agent_id: str, now: Now) -> None:
+        """Something on the agent is no more: if it is being drained, that may be all."""
+        agent = self.agents.get(agent_id)
+        if agent is not None and agent.draining:
+            self.timers.set("drained", agent_id, now.monotonic_s)
 
     def remember_offer(self, offer_id: str, why: str) -> None:
         self.ended_offers[offer_id] = why
@@ -293,6 +311,7 @@ class Cluster:
         agent = self.agents.get(task.agent_id)
         if agent is not None:
             agent.tasks.discard((task.framework_id, task.task_id))
+            self.emptier(task.agent_id, now)
         if task.ended_wall_s is None:
             task.ended_wall_s = now.wall_s
         framework.completed_tasks.append(task)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from master.allocator import base as alloc
+from master.core import inverse_offers, standbys, statuses
 from master.core import offers as offering
-from master.core import standbys, statuses
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Turn
 from mesos_py import constraints
@@ -377,6 +377,7 @@ def revive(c: Cluster, framework: Framework, named: Sequence[str], now: Now) -> 
     framework.suppressed -= roles
     c.tell_framework(framework, now)
     c.allocator.tell(alloc.Revived(framework.framework_id, tuple(sorted(roles))))
+    inverse_offers.revived(c, framework, now)
 
 
 def request(c: Cluster, framework: Framework, call: sched.Call.Request, now: Now) -> None:

@@ -25,6 +25,7 @@ def check(c: Cluster) -> None:
     for agent in c.agents.values():
         present = c.ledger.has(agent.agent_id)
         _require(present == (agent.unreachable is None), "agent row", agent.agent_id)
+        _require(not (agent.deactivated and agent.offers), "offers deactivated", agent.agent_id)
 
 
 def _require(true: bool, what: str, name: str) -> None:

@@ -119,6 +119,9 @@ def accept(c: Cluster, framework: Framework, call: sched.Call.Accept, now: Now) 
         offering.forget(c, offer, "accepted already")
     c.counters["offers_accepted"] += len(offers)
     launch(c, plan)
+    if plan.tasks and plan.agent.unavailability is not None:
+        c.inverse.agents.add(plan.agent.agent_id)
+        c.want_allocation(now)
     filters = call.filters if call.HasField("filters") else None
     if plan.left:
         seconds = offering.refuse_seconds(c, filters)

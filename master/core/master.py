@@ -21,7 +21,9 @@ from master.core import (
     admission,
     agents,
     calls,
+    departures,
     frameworks,
+    inverse_offers,
     messages,
     offers,
     recovery,
@@ -185,7 +187,7 @@ class Master:
         if earliest is not None and now.monotonic_s - earliest > STALL_S:
             self._forgive(now.monotonic_s - earliest, now)
         for kind, name in c.timers.due(now.monotonic_s):
-            self._timer(kind, name, now)
+            _TIMERS[kind](c, name, now)
         wake = c.allocator.next_wake_s()
         if wake is not None and wake <= now.monotonic_s:
             c.want_allocation(now)
@@ -223,7 +225,7 @@ class Master:
             return options.agent_timeout_s
         if kind == "holdoff":
             return options.allocation_recovery_timeout_s
-        if kind == "offer":
+        if kind in ("offer", "inverse"):
             return options.offer_timeout_s
         if kind == "standby-hold":
             return options.standby_hold_s
@@ -231,33 +233,6 @@ class Master:
             timeout_s = frameworks.failover_s(self.cluster, self.cluster.frameworks[name])
             return min(timeout_s, options.agent_timeout_s)
         return None
-
-    def _timer(self, kind: str, name: str, now: Now) -> None:
-        c = self.cluster
-        match kind:
-            case "offer":
-                offers.expire(c, name, now)
-            case "ping":
-                agents.ping(c, name, now)
-            case "unreachable":
-                agents.timed_out(c, name, now)
-            case "removal":
-                agents.take_removals(c, now)
-            case "expected":
-                recovery.missed(c, name, now)
-            case "pulse":
-                c.keep_pulse(now)
-            case "holdoff":
-                recovery.release(c, now)
-            case "failover":
-                frameworks.failover_expired(c, name, now)
-            case "standby-hold":
-                frameworks.promote(c, name, now)
-            case "standby-heartbeat":
-                standbys.heartbeat(c, name, now)
-            case _:  # "heartbeat"
-                c.to_framework(c.frameworks[name], sched.Event(type=sched.Event.HEARTBEAT))
-                c.timers.set("heartbeat", name, now.monotonic_s + c.options.heartbeat_s)
 
     def _allocate(self, now: Now, seconds_of: Callable[[], float] | None) -> None:
         c = self.cluster
@@ -267,6 +242,7 @@ class Master:
         grants = c.allocator.allocate(c.ledger, now.monotonic_s)
         c.allocation.wanted_since_s = None
         offers.make_offers(c, grants, now)
+        inverse_offers.look_after(c, now)
         self._note_failures()
         took = seconds_of() - started if seconds_of is not None else 0.0
         c.counters["allocation_cycles"] += 1
@@ -280,3 +256,27 @@ class Master:
             if failure.count != self._failures_seen.get(name):
                 c.drop("allocator-record-failed", record=name, why=failure.reason)
         self._failures_seen = {name: failure.count for name, failure in failures.items()}
+
+
+def _heartbeat(c: Cluster, name: str, now: Now) -> None:
+    c.to_framework(c.frameworks[name], sched.Event(type=sched.Event.HEARTBEAT))
+    c.timers.set("heartbeat", name, now.monotonic_s + c.options.heartbeat_s)
+
+
+# Who is to be woken for which kind of deadline, with the name that it was set for.
+_TIMERS: Final[dict[str, Callable[[Cluster, str, Now], object]]] = {
+    "offer": offers.expire,
+    "inverse": inverse_offers.expire,
+    "inverse-again": inverse_offers.ask_again,
+    "heartbeat": _heartbeat,
+    "failover": frameworks.failover_expired,
+    "standby-hold": frameworks.promote,
+    "standby-heartbeat": standbys.heartbeat,
+    "ping": agents.ping,
+    "unreachable": agents.timed_out,
+    "drained": departures.drained,
+    "expected": recovery.missed,
+    "removal": lambda c, _, now: agents.take_removals(c, now),
+    "holdoff": lambda c, _, now: recovery.release(c, now),
+    "pulse": lambda c, _, now: c.keep_pulse(now),
+}

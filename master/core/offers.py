@@ -81,6 +81,8 @@ def offer_message(c: Cluster, framework: Framework, offer: Offer) -> pb.Offer:
     )
     if agent.info.HasField("domain"):
         message.domain.CopyFrom(agent.info.domain)
+    if agent.unavailability is not None:
+        message.unavailability.CopyFrom(agent.unavailability)
     if framework.multi_role:
         message.allocation_info.role = offer.role
         for resource in message.resources:

@@ -20,6 +20,7 @@ from mesos_py.states import TASK_STAGING, TaskState
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
+from mesos_py.v1.maintenance_pb2 import InverseOfferStatus
 
 _SHOWN: Final = ("labels", "discovery", "container", "health_check", "kill_policy")
 ExecutorKey: TypeAlias = tuple[str, str]  # (agent_id, executor_id)
@@ -115,6 +116,38 @@ class Offer:
     role: str
     agent_id: str
     resources: Resources
+
+
+@dataclass(slots=True)
+class InverseOffer:
+    """The question whether a framework leaves an agent, and what it has there."""
+
+    offer_id: str
+    framework_id: str
+    agent_id: str
+    resources: Resources
+    # The stream that it went out on.
+    link: int
+
+
+class InverseFilter(NamedTuple):
+    """On this stream the framework is not asked before that moment."""
+
+    link: int
+    until_s: float
+
+
+InverseKey: TypeAlias = tuple[str, str]  # (agent_id, framework_id)
+
+
+@dataclass(slots=True)
+class Inverse:
+    """All about inverse offers.  `agents`: where somebody may have to be asked."""
+
+    offers: dict[str, InverseOffer] = field(default_factory=dict)
+    filters: dict[InverseKey, InverseFilter] = field(default_factory=dict)
+    statuses: dict[InverseKey, InverseOfferStatus] = field(default_factory=dict)
+    agents: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -220,6 +253,31 @@ class Agent:
     offers: set[str] = field(default_factory=set)
     pings_unanswered: int = 0
     ping_sequence: int = 0
+    # By an operator's word nothing is offered here, or all that runs here ends; as the
+    # agent's record says, once that is stored.
+    deactivated: bool = False
+    drain: pb.DrainInfo | None = None
+    # When its machine is to be absent, if it is.
+    unavailability: pb.Unavailability | None = None
+    # Whether it drops tasks that arrive, as far as is known here.
+    told_to_drain: bool = False
+
+    @property
+    def draining(self) -> bool:
+        return self.drain is not None and self.drain.state == pb.DRAINING
+
+    @property
+    def why_inactive(self) -> str:
+        """Why nothing is offered there; empty if something is."""
+        if self.draining:
+            return "the agent is being drained by an operator"
+        if self.drain is not None:
+            return "the agent has been drained by an operator"
+        if self.deactivated:
+            return "the agent is deactivated by an operator"
+        if self.leaving:
+            return "the agent does not answer, or is about to end"
+        return "" if self.connected else "the agent is disconnected"
 
     @property
     def connected(self) -> bool:

@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 from master.allocator.base import WeightChanged
 from master.core import admitted, agents
 from master.core.cluster import Cluster
+from master.core.machines import Machines
 from master.core.records import Expected, Recovery
 from master.core.registry import AGENT, MAINTENANCE, WEIGHT
 from mesos_py.clock import Now
@@ -42,6 +43,7 @@ def recover(c: Cluster, records: Mapping[str, bytes], now: Now) -> None:
         if agent is not None:
             found[key.removeprefix(AGENT)] = agent
     c.registry.load(good)
+    c.machines = c.planned = Machines(c.registry.read(MAINTENANCE, reg.Maintenance()))
     for key in c.registry.keys(WEIGHT):
         record = c.registry.read(key, reg.Weight()) or reg.Weight()
         role = key.removeprefix(WEIGHT)
@@ -66,7 +68,7 @@ def _read(key: str, value: bytes) -> reg.Agent | None:
         if not 0 < weight < math.inf:
             raise InvalidValue("weight", weight, "must be a number above zero")
     elif key == MAINTENANCE:
-        reg.Maintenance.FromString(value)
+        Machines(reg.Maintenance.FromString(value))
     return None
 
 

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help=SUMMARIES["agents"])
+@click.option("--all", "with_gone", is_flag=True, help="Also those that are gone for good.")
 @json_option
 @with_master
-def command(client: OperatorClient, *, as_json: bool) -> None:
+def command(client: OperatorClient, *, with_gone: bool, as_json: bool) -> None:
     """List agents with what they have: used (by tasks), offered (to frameworks), in all."""
     from mesos_py.cli import rows
 
     listed = [rows.agent_row(each) for each in client.agents()]
+    listed = [row for row in listed if with_gone or row["state"] != "gone"]
     output.show(listed, columns(listed, time.time()), as_json=as_json, empty="no agents")
 
 
@@ -35,13 +37,21 @@ def columns(listed: Sequence[Row], now: float) -> list[Column]:
     return [
         Column("ID", lambda row: row["id"], lambda row: ids[row["id"]]),
         Column("HOST", lambda row: row["hostname"]),
-        Column("STATE", lambda row: row["state"]),
+        Column("STATE", state),
         Column("TASKS", lambda row: str(row["tasks"]), right=True),
         Column("CPUS", lambda row: _of_total(row, "cpus"), right=True),
         Column("MEM", lambda row: _of_total(row, "mem"), right=True),
         Column("ATTRIBUTES", lambda row: output.amounts(row["attributes"]), loose=True),
         Column("AGE", lambda row: output.age(row["registered"], now), right=True),
     ]
+
+
+def state(row: Row) -> str:
+    """Whether it is there and, if that is so, why nothing is offered of it."""
+    service = row["drain"] or ("deactivated" if row["deactivated"] else "")
+    if not service or row["state"] == "gone":
+        return str(row["state"])
+    return service if row["state"] == "connected" else f"{row['state']}, {service}"
 
 
 def _of_total(row: Row, name: str) -> str:

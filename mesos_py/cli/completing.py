@@ -50,6 +50,8 @@ def _tasks(client: OperatorClient, *, ended: bool) -> Iterable[Word]:
 
 def _agents(client: OperatorClient) -> Iterable[Word]:
     for each in client.agents():
+        if each.state == "gone":
+            continue
         yield each.agent_info.id.value, each.agent_info.hostname
 
 

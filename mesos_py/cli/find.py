@@ -69,10 +69,19 @@ def _task_name(each: Task) -> Named:
 
 def agent(client: OperatorClient, text: str) -> str:
     """The id of the agent that `text`, an id or host name, means."""
-    found = resolve(
-        "agent",
-        text,
-        [each.agent_info for each in client.agents()],
-        lambda info: Named(info.id.value, info.hostname, info.hostname),
-    )
-    return found.id.value
+    return agent_entry(client, text).agent_info.id.value
+
+
+def agent_entry(client: OperatorClient, text: str) -> Response.GetAgents.Agent:
+    """The agent that `text` means; one that is gone only if no other is meant."""
+    every = client.agents()
+    try:
+        there = [each for each in every if each.state != "gone"]
+        return resolve("agent", text, there, _agent_name)
+    except NotFound:
+        return resolve("agent", text, every, _agent_name)
+
+
+def _agent_name(each: Response.GetAgents.Agent) -> Named:
+    info = each.agent_info
+    return Named(info.id.value, info.hostname, f"{info.hostname}, {each.state}")

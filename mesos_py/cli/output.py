@@ -37,6 +37,11 @@ _STATE_STYLES: Final = {
     "connected": "green",
     "active": "green",
     "inactive": "yellow",
+    "deactivated": "yellow",
+    "draining": "yellow",
+    "drained": "yellow",
+    "gone": "red",
+    "down": "red",
     "disconnected": "yellow",
     "unreachable": "red",
 }

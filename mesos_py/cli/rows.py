@@ -45,6 +45,8 @@ def agent_row(agent: pb.Response.GetAgents.Agent) -> Json:
         "address": f"{info.ip}:{info.port}" if info.ip else None,
         "state": agent.state,
         "active": agent.active,
+        "deactivated": agent.deactivated,
+        "drain": _drain(agent),
         "version": agent.version,
         "attributes": {each.name: _attribute(each) for each in info.attributes},
         "total": resources(agent.total_resources),
@@ -56,6 +58,12 @@ def agent_row(agent: pb.Response.GetAgents.Agent) -> Json:
         "reregistered": _moment(agent, "reregistered_time"),
         "unreachable": _moment(agent, "unreachable_time"),
     }
+
+
+def _drain(agent: pb.Response.GetAgents.Agent) -> str | None:
+    if not agent.HasField("drain_info"):
+        return None
+    return "drained" if agent.drain_info.state == types_pb2.DRAINED else "draining"
 
 
 def framework_rows(answer: pb.Response.GetFrameworks) -> list[Json]:

@@ -16,6 +16,13 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "kill": "End a task.",
         "teardown": "End a framework and all its tasks.",
     },
+    "Machines": {
+        "drain": "End all tasks on an agent, and offer it no more.",
+        "deactivate": "Offer nothing of an agent any more.",
+        "reactivate": "Offer an agent again.",
+        "gone": "Say that an agent never comes back.",
+        "maintenance": "Plan the absence of machines.",
+    },
     "What is there, and why": {
         "tasks": "List tasks, ended ones with --all.",
         "top": "Show what containers use, live.",

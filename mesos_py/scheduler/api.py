@@ -102,14 +102,18 @@ class Scheduler:
         """
 
     def inverse_offers(self, driver: SchedulerDriver, offers: Sequence[InverseOffer]) -> None:
-        """The operator asks for resources back, for the time given in each.
+        """Machines are to be absent, each from its `unavailability.start` on, and this
+        framework has something there (`resources`).
 
-        Answer with `driver.accept_inverse_offers` or `decline_inverse_offers`; nothing
-        is taken by force.
+        Answer with `driver.accept_inverse_offers` (it will have left by then) or
+        `decline_inverse_offers`: operators see that.  To leave is to end the tasks there
+        and start them elsewhere; offers of such machines say when as well
+        (`offer.unavailability`).  Nothing is taken before an operator does so by hand.
         """
 
     def inverse_offer_rescinded(self, driver: SchedulerDriver, offer_id: str) -> None:
-        """The operator no longer asks for this."""
+        """The question is void: the time is another one now, or the machine stays or is
+        away, or it was not answered in time."""
 
     def status_update(self, driver: SchedulerDriver, status: TaskStatus) -> None:
         """A task has a new state, or is reported once more.

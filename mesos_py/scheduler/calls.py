@@ -13,6 +13,7 @@ from mesos_py.scheduler.checks import (
     AgentLike,
     ExecutorLike,
     FiltersLike,
+    InverseOfferLike,
     Need,
     OfferLike,
     ReconcileLike,
@@ -151,18 +152,27 @@ class SchedulerCalls:
             session.decline(ids, checked)
 
     def accept_inverse_offers(
-        self, offers: OfferLike | Iterable[OfferLike], filters: FiltersLike = None
+        self,
+        offers: InverseOfferLike | Iterable[InverseOfferLike],
+        filters: FiltersLike = None,
     ) -> None:
-        """Say that the resources will be free in time."""
-        ids, checked = checks.offer_ids_of(offers), checks.filters_of(filters)
+        """Say that this framework will have left the machines in time.
+
+        A promise that operators see, and nothing else: end the tasks there yourself.  While
+        something is left there the question comes again after the seconds in `filters`
+        (None: 5 s), or with `set_needs_offers(True)`.
+        """
+        ids, checked = checks.inverse_offer_ids_of(offers), checks.filters_of(filters)
         with self._shared as session:
             session.answer_inverse(ids, True, checked)
 
     def decline_inverse_offers(
-        self, offers: OfferLike | Iterable[OfferLike], filters: FiltersLike = None
+        self,
+        offers: InverseOfferLike | Iterable[InverseOfferLike],
+        filters: FiltersLike = None,
     ) -> None:
-        """Say that the resources will not be free in time."""
-        ids, checked = checks.offer_ids_of(offers), checks.filters_of(filters)
+        """Say that this framework will not have left in time; `filters` as above."""
+        ids, checked = checks.inverse_offer_ids_of(offers), checks.filters_of(filters)
         with self._shared as session:
             session.answer_inverse(ids, False, checked)
 

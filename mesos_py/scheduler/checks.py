@@ -20,6 +20,7 @@ from mesos_py.v1.types_pb2 import (
     ExecutorID,
     Filters,
     FrameworkInfo,
+    InverseOffer,
     KillPolicy,
     Offer,
     OfferFilters,
@@ -33,6 +34,7 @@ from mesos_py.v1.types_pb2 import (
 
 # An offer or an id, as messages or as texts: wherever one is asked for.
 OfferLike: TypeAlias = Offer | OfferID | str
+InverseOfferLike: TypeAlias = InverseOffer | OfferID | str
 AgentLike: TypeAlias = AgentID | str
 TaskLike: TypeAlias = TaskID | str
 ExecutorLike: TypeAlias = ExecutorID | str
@@ -62,11 +64,23 @@ def offer_ids_of(offers: OfferLike | Iterable[OfferLike]) -> list[str]:
     if isinstance(offers, (Offer, OfferID, str)):
         offers = (offers,)
     ids = [offer.id.value if isinstance(offer, Offer) else text_of(offer) for offer in offers]
+    return _distinct("offer_ids", ids)
+
+
+def inverse_offer_ids_of(offers: InverseOfferLike | Iterable[InverseOfferLike]) -> list[str]:
+    """The same of inverse offers."""
+    if isinstance(offers, (InverseOffer, OfferID, str)):
+        offers = (offers,)
+    ids = [each.id.value if isinstance(each, InverseOffer) else text_of(each) for each in offers]
+    return _distinct("inverse_offer_ids", ids)
+
+
+def _distinct(field: str, ids: list[str]) -> list[str]:
     if not ids:
-        raise InvalidValue("offer_ids", "[]", "must name at least one offer")
+        raise InvalidValue(field, "[]", "must name at least one offer")
     if len(set(ids)) != len(ids):
         twice = next(offer_id for offer_id in ids if ids.count(offer_id) > 1)
-        raise InvalidValue("offer_ids", twice, "is in the call twice")
+        raise InvalidValue(field, twice, "is in the call twice")
     return ids
 
 

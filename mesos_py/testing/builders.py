@@ -16,6 +16,7 @@ from mesos_py.v1.types_pb2 import (
     ExecutorInfo,
     FrameworkID,
     FrameworkInfo,
+    InverseOffer,
     Offer,
     OfferID,
     Resource,
@@ -62,6 +63,28 @@ def make_offer(
     )
     for name, text in (attributes or {}).items():
         offer.attributes.append(Attribute(name=name, type=Value.TEXT, text=Value.Text(value=text)))
+    return offer
+
+
+def make_inverse_offer(
+    offer_id: str | None = None,
+    agent_id: str = "agent-1",
+    *,
+    resources: Resources | None = None,
+    start_s: float = 1_800_000_000.0,
+    duration_s: float | None = None,
+    framework_id: str = "framework-1",
+) -> InverseOffer:
+    """The question whether to leave the agent before `start_s` (seconds since the epoch)."""
+    offer = InverseOffer(
+        id=OfferID(value=offer_id or f"inverse-offer-{next(_numbers)}"),
+        framework_id=FrameworkID(value=framework_id),
+        agent_id=AgentID(value=agent_id),
+        resources=(resources or Resources.of(cpus=1, mem=64)).to_proto(),
+    )
+    offer.unavailability.start.nanoseconds = round(start_s * 1e9)
+    if duration_s is not None:
+        offer.unavailability.duration.nanoseconds = round(duration_s * 1e9)
     return offer
 
 
@@ -127,4 +150,11 @@ def make_status(
     return status
 
 
-__all__ = ["make_executor", "make_framework", "make_offer", "make_status", "make_task"]
+__all__ = [
+    "make_executor",
+    "make_framework",
+    "make_inverse_offer",
+    "make_offer",
+    "make_status",
+    "make_task",
+]

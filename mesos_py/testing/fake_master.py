@@ -34,6 +34,7 @@ from mesos_py.v1.types_pb2 import (
     AgentID,
     ExecutorID,
     FrameworkID,
+    InverseOffer,
     MasterInfo,
     Offer,
     OfferID,
@@ -75,6 +76,14 @@ class FakeMaster(FakeServer[Call, Event]):
     def rescind(self, offer_id: str) -> None:
         rescind = Event.Rescind(offer_id=OfferID(value=offer_id))
         self.send(Event(type=Event.RESCIND, rescind=rescind))
+
+    def inverse_offer(self, *offers: InverseOffer) -> None:
+        inverse_offers = Event.InverseOffers(inverse_offers=offers)
+        self.send(Event(type=Event.INVERSE_OFFERS, inverse_offers=inverse_offers))
+
+    def rescind_inverse_offer(self, offer_id: str) -> None:
+        rescind = Event.RescindInverseOffer(inverse_offer_id=OfferID(value=offer_id))
+        self.send(Event(type=Event.RESCIND_INVERSE_OFFER, rescind_inverse_offer=rescind))
 
     def update(self, *statuses: TaskStatus) -> None:
         self.send(*(update_event(status) for status in statuses))

@@ -113,6 +113,7 @@ class Call(_message.Message):
         INSTANCE_FIELD_NUMBER: _builtins.int
         ATTEMPT_FIELD_NUMBER: _builtins.int
         EPOCH_FIELD_NUMBER: _builtins.int
+        DRAINING_FIELD_NUMBER: _builtins.int
         version: _builtins.str
         protocol_version: _builtins.int
         instance: _builtins.str
@@ -123,6 +124,8 @@ class Call(_message.Message):
         attempt: _builtins.int
         epoch: _builtins.int
         """The newest leadership that has given orders to this agent (0: none yet)."""
+        draining: _builtins.bool
+        """Whether it drops tasks that arrive, since it was told DRAIN."""
         @_builtins.property
         def agent_info(self) -> _types_pb2.AgentInfo: ...
         @_builtins.property
@@ -146,10 +149,11 @@ class Call(_message.Message):
             instance: _builtins.str = ...,
             attempt: _builtins.int = ...,
             epoch: _builtins.int = ...,
+            draining: _builtins.bool = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info", "attempt", b"attempt", "capabilities", b"capabilities", "epoch", b"epoch", "executors", b"executors", "frameworks", b"frameworks", "instance", b"instance", "protocol_version", b"protocol_version", "tasks", b"tasks", "version", b"version"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info", "attempt", b"attempt", "capabilities", b"capabilities", "draining", b"draining", "epoch", b"epoch", "executors", b"executors", "frameworks", b"frameworks", "instance", b"instance", "protocol_version", b"protocol_version", "tasks", b"tasks", "version", b"version"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

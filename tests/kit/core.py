@@ -220,6 +220,8 @@ class FakeAgent:
             ],
         )
         self.link = 0
+        self.capabilities = [pb.AgentInfo.Capability.AGENT_DRAINING]
+        self.draining = False
 
     @property
     def id(self) -> str:
@@ -239,6 +241,8 @@ class FakeAgent:
                 frameworks=frameworks,
                 version="0.1.0",
                 protocol_version=1,
+                capabilities=[pb.AgentInfo.Capability(type=each) for each in self.capabilities],
+                draining=self.draining,
                 **fields,
             ),
         )

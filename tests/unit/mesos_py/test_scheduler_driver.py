@@ -9,10 +9,15 @@ from mesos_py.errors import (
 from mesos_py.resources import Resources
 from mesos_py.scheduler import Scheduler, SchedulerDriver
 from mesos_py.states import TASK_RUNNING
-from mesos_py.testing.builders import make_framework, make_offer, make_status, make_task
+from mesos_py.testing.builders import (
+    make_framework,
+    make_inverse_offer,
+    make_offer,
+    make_status,
+    make_task,
+)
 from mesos_py.testing.fake_master import FakeMaster
 from mesos_py.v1.scheduler_pb2 import Call, Event
-from mesos_py.v1.types_pb2 import InverseOffer, OfferID
 from tests.kit.scheduler_driver import LATER, QUICK, Recorder, drivers_on
 
 
@@ -56,20 +61,10 @@ def test_each_event_has_its_callback(master, started):
     assert scheduler.next("executor_lost") == ("a1", "e1", 256)
     master.failure("a1", "e1")
     assert scheduler.next("executor_lost") == ("a1", "e1", -1)
-    inverse = InverseOffer(id=OfferID(value="i1"))
-    master.send(
-        Event(
-            type=Event.INVERSE_OFFERS,
-            inverse_offers=Event.InverseOffers(inverse_offers=[inverse]),
-        )
-    )
+    inverse = make_inverse_offer("i1", "a1", duration_s=60)
+    master.inverse_offer(inverse)
     assert list(scheduler.next("inverse_offers")[0]) == [inverse]
-    master.send(
-        Event(
-            type=Event.RESCIND_INVERSE_OFFER,
-            rescind_inverse_offer=Event.RescindInverseOffer(inverse_offer_id=inverse.id),
-        )
-    )
+    master.rescind_inverse_offer("i1")
     assert scheduler.next("inverse_offer_rescinded") == ("i1",)
     refused = Event.Refused(call=Call.KILL, message="no")
     master.send(Event(type=Event.REFUSED, refused=refused))
@@ -120,8 +115,8 @@ def test_calls_of_all_kinds_reach_the_master(master, started):
     driver.request_resources([("map", Resources.of(cpus=100), 2)])
     driver.send_framework_message("e1", "a1", b"x")
     driver.shutdown_executor("e1", "a1")
-    driver.accept_inverse_offers("i1")
-    driver.decline_inverse_offers(["i2"], 3)
+    driver.accept_inverse_offers(make_inverse_offer("i1"))
+    driver.decline_inverse_offers(["i2", make_inverse_offer("i3")], 3)
     driver.update_framework(make_framework("renamed"))
     driver.stop()
     master.wait_for(Call.TEARDOWN)
@@ -136,9 +131,12 @@ def test_calls_of_all_kinds_reach_the_master(master, started):
     assert said[Call.REQUEST].request.requests[0].count == 2
     assert said[Call.MESSAGE].message.data == b"x"
     assert said[Call.SHUTDOWN].shutdown.executor_id.value == "e1"
-    assert said[Call.DECLINE_INVERSE_OFFERS].decline_inverse_offers.filters.refuse_seconds == 3
+    declined = said[Call.DECLINE_INVERSE_OFFERS].decline_inverse_offers
+    assert [each.value for each in declined.inverse_offer_ids] == ["i2", "i3"]
+    assert declined.filters.refuse_seconds == 3
     assert said[Call.UPDATE_FRAMEWORK].update_framework.framework_info.name == "renamed"
-    assert Call.ACCEPT_INVERSE_OFFERS in said
+    accepted = said[Call.ACCEPT_INVERSE_OFFERS].accept_inverse_offers
+    assert [each.value for each in accepted.inverse_offer_ids] == ["i1"]
     assert {Call.SUPPRESS, Call.REVIVE} <= set(said)
 
 

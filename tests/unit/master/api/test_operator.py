@@ -79,13 +79,26 @@ def named(framework=None, task=None):
 # ---- Reading ---------------------------------------------------------------------------
 
 
+# Calls that cannot be carried out without saying whom they are about.
+ABOUT_SOMEBODY = {
+    Call.TEARDOWN,
+    Call.KILL_TASK,
+    Call.DRAIN_AGENT,
+    Call.DEACTIVATE_AGENT,
+    Call.REACTIVATE_AGENT,
+    Call.MARK_AGENT_GONE,
+    Call.START_MAINTENANCE,
+    Call.STOP_MAINTENANCE,
+}
+
+
 def test_every_call_has_a_handler():
     assert set(Call.Type.values()) - set(HANDLERS) == {Call.UNKNOWN}
 
 
 @pytest.mark.parametrize("kind", sorted(set(Call.Type.values()) - {Call.UNKNOWN}))
 async def test_an_answer_says_what_it_answers(scene, kind):
-    if kind in (Call.TEARDOWN, Call.KILL_TASK):
+    if kind in ABOUT_SOMEBODY:
         code, _ = await scene.refused(kind)
         assert code in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.INVALID_ARGUMENT)
         return

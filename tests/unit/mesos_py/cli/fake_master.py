@@ -9,7 +9,7 @@ import grpc
 from mesos_py import rpc
 from mesos_py.errors import MesosPyError, NotFound
 from mesos_py.resources import Resources
-from mesos_py.v1 import agent_pb2, types_pb2
+from mesos_py.v1 import agent_pb2, maintenance_pb2, types_pb2
 from mesos_py.v1 import operator_pb2 as pb
 from mesos_py.v1.operator_pb2_grpc import (
     OperatorServiceServicer,
@@ -79,6 +79,8 @@ class FakeMaster(OperatorServiceServicer):
         self.tasks: list[types_pb2.Task] = []
         self.roles: list[types_pb2.Role] = []
         self.explanations: list[pb.Response.Explain.Framework] = []
+        self.schedule = maintenance_pb2.Schedule()
+        self.maintenance = maintenance_pb2.ClusterStatus()
         self.files: dict[tuple[str, str], bytes] = {}
         self.calls: list[pb.Call] = []
         self.reads: list[agent_pb2.ReadLogRequest] = []
@@ -87,11 +89,14 @@ class FakeMaster(OperatorServiceServicer):
         self.before_chunk: Callable[[int], None] = lambda offset: None
         # Called with each request for a log, before it is looked for.
         self.before_read: Callable[[agent_pb2.ReadLogRequest], None] = lambda request: None
+        # Called with each call, before it is answered; may raise.
+        self.before_call: Callable[[pb.Call], None] = lambda call: None
         self.chunk = 1 << 16
         self.port = 0
 
     def Execute(self, request, context):
         self.calls.append(request)
+        self.before_call(request)
         if self.failure is not None:
             abort(context, self.failure)
         kind = pb.Call.Type.Name(request.type)
@@ -148,6 +153,27 @@ class FakeMaster(OperatorServiceServicer):
         return pb.Response(type=pb.Response.DONE)
 
     _kill_task = _teardown
+    _deactivate_agent = _reactivate_agent = _mark_agent_gone = _teardown
+
+    def _get_maintenance_schedule(self, _):
+        answer = pb.Response.GetMaintenanceSchedule(schedule=self.schedule)
+        return pb.Response(get_maintenance_schedule=answer)
+
+    def _get_maintenance_status(self, _):
+        answer = pb.Response.GetMaintenanceStatus(status=self.maintenance)
+        return pb.Response(get_maintenance_status=answer)
+
+    def _update_maintenance_schedule(self, call):
+        self.schedule = call.update_maintenance_schedule.schedule
+        return pb.Response(type=pb.Response.DONE)
+
+    _start_maintenance = _stop_maintenance = _teardown
+
+    def _drain_agent(self, call):
+        for each in self.agents:
+            if each.agent_info.id == call.drain_agent.agent_id:
+                each.drain_info.state = types_pb2.DRAINING
+        return pb.Response(type=pb.Response.DONE)
 
 
 def abort(context, error: MesosPyError) -> NoReturn:

@@ -204,6 +204,8 @@ def test_an_agent_row(master, cli):
             "address": "127.0.0.1:6000",
             "state": "connected",
             "active": True,
+            "deactivated": False,
+            "drain": None,
             "version": "0.1.0",
             "attributes": {"rack": "a"},
             "total": {"cpus": 4.0, "mem": 1024.0, "ports": "[1000-1009]"},
