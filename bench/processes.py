@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import psutil
 
@@ -25,6 +25,7 @@ END_WITHIN_S: Final = 15.0
 LOOK_EVERY_S: Final = 0.005
 _PR_SET_PDEATHSIG: Final = 1
 _libc: Final = ctypes.CDLL(None)
+M = TypeVar("M")
 
 
 class BenchFailed(Exception):
@@ -50,6 +51,12 @@ class Processes:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._running: list[tuple[str, subprocess.Popen[bytes]]] = []
+        # What must outlive the processes.
+        self._beneath = contextlib.ExitStack()
+
+    def enter(self, manager: contextlib.AbstractContextManager[M]) -> M:
+        """Enter it now, and leave it when all processes have ended."""
+        return self._beneath.enter_context(manager)
 
     def start(
         self, name: str, argv: Sequence[str], env: Mapping[str, str] | None = None
@@ -129,8 +136,9 @@ class Processes:
         self._running = [(n, p) for n, p in self._running if p is not process]
 
     def stop_all(self) -> None:
-        for _, process in reversed(self._running.copy()):
-            self.stop(process)
+        with self._beneath:
+            for _, process in reversed(self._running.copy()):
+                self.stop(process)
 
 
 @contextlib.contextmanager

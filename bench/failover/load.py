@@ -21,6 +21,8 @@ from bench.failover.peers import Agent, Count, Framework, Load, Peer, World, fol
 from bench.failover.told import ToldDetector
 from bench.processes import BenchFailed
 from bench.stats import percentile
+from mesos_py.election import parse_master
+from mesos_py.election.zookeeper.url import is_zookeeper
 from mesos_py.files import write_atomically
 from mesos_py.v1 import types_pb2 as pb
 
@@ -31,7 +33,7 @@ SPARE_FILES = 200
 
 
 @click.command()
-@click.option("--master", required=True, help="A file with the leader's address.")
+@click.option("--master", required=True, help="zk://..., or a file with the leader's address.")
 @click.option("--load", required=True, help="A Load, as JSON.")
 @click.option("--bare", is_flag=True, help="The server has no offers and no memory.")
 @click.option("--directory", type=click.Path(path_type=Path), required=True)
@@ -53,7 +55,9 @@ class Generator:
         self._load = load
         self._bare = bare
         self._directory = directory
-        self._detector = ToldDetector(Path(master))
+        self._detector = (
+            parse_master(master) if is_zookeeper(master) else ToldDetector(Path(master))
+        )
         self._found_s = 0.0
         self._world = World(self._detector, Count(load.agents), Count(load.frameworks))
 
@@ -74,12 +78,16 @@ class Generator:
             for number in range(load.rounds):
                 await self._wait_for("all are well", self._steady, load.steady_within_s)
                 await asyncio.sleep(load.rest_s)
-                self._write(f"steady-{number}", {"running": world.running})
+                self._write(f"steady-{number}", await self._before())
                 self._write(f"round-{number}", await self._round(number))
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _before(self) -> dict[str, Any]:
+        leader = await self._detector.leader()
+        return {"running": self._world.running, "leader": str(leader)}
 
     def _steady(self) -> bool:
         load, world = self._load, self._world
@@ -99,6 +107,7 @@ class Generator:
         back = [moment - killed_s for moment in world.agents.back_s]
         return {
             "killed_s": killed_s,
+            "leader": str(await self._detector.leader()),
             "named_s": self._found_s - killed_s,
             "contact_s": (world.first_contact_s or 0.0) - killed_s,
             "agents_s": ends[0] - killed_s,

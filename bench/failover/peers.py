@@ -446,6 +446,8 @@ class Framework(Peer):
 async def follow(detector: Detector, peers: list[Peer], found: Callable[[], None]) -> None:
     """What each real peer's own watch does: links to others than the leader are cut."""
     async for leader in detector.watch():
+        if leader is None:
+            continue
         found()
         for peer in peers:
             if peer.address is not None and peer.address != leader:

@@ -31,12 +31,12 @@ class Servers(ABC):
         """Start them; where the peers learn who leads."""
 
     @abstractmethod
-    def kill(self) -> float:
-        """Kill the leader without a warning; when that was.  Another takes its place."""
+    def kill(self, leader: str) -> float:
+        """Kill who leads, at this address, without a warning; when that was."""
 
     @abstractmethod
-    def leader(self) -> tuple[int, float]:
-        """The process that leads now, and the CPU time it had used when it began to."""
+    def leader_cpu_s(self, leader: str) -> float:
+        """The CPU time that who leads now has used since the last one was killed."""
 
     @abstractmethod
     def restore(self) -> None:
@@ -64,7 +64,7 @@ class Pair(Servers):
         self._tell()
         return str(self._told)
 
-    def kill(self) -> float:
+    def kill(self, leader: str) -> float:
         killed = self._processes[self._leading]
         self._leading = 1 - self._leading
         self._began_with_s = cpu_seconds([self._processes[self._leading].pid])
@@ -73,8 +73,8 @@ class Pair(Servers):
         self._tell()
         return killed_s
 
-    def leader(self) -> tuple[int, float]:
-        return self._processes[self._leading].pid, self._began_with_s
+    def leader_cpu_s(self, leader: str) -> float:
+        return cpu_seconds([self._processes[self._leading].pid]) - self._began_with_s
 
     def restore(self) -> None:
         place = 1 - self._leading
@@ -114,13 +114,14 @@ def measure(running: Processes, servers: Servers, load: Load) -> list[dict[str, 
     rounds = []
     for number in range(load.rounds):
         steady = running.directory / f"steady-{number}"
-        running.wait_for(steady, generator, "load", load.steady_within_s + load.rest_s + 10)
+        within_s = load.steady_within_s + load.rest_s + 10
+        before = json.loads(running.wait_for(steady, generator, "load", within_s))
         busy = psutil.getloadavg()[0]
-        killed = {"killed_s": servers.kill()}
+        killed = {"killed_s": servers.kill(before["leader"])}
         write_atomically(running.directory / f"killed-{number}", json.dumps(killed))
         seen = running.directory / f"round-{number}"
         found = json.loads(running.wait_for(seen, generator, "load", load.back_within_s + 10))
-        pid, before_s = servers.leader()
-        rounds.append({**found, "server_cpu_s": cpu_seconds([pid]) - before_s, "load": busy})
+        used_s = servers.leader_cpu_s(found["leader"])
+        rounds.append({**found, "server_cpu_s": used_s, "load_average": busy})
         servers.restore()
     return rounds
