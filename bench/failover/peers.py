@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from agent.flags import AgentFlags
 from bench.failover.wire import Wire, preface
 from mesos_py import rpc
 from mesos_py.address import Address
@@ -141,14 +142,13 @@ class Peer:
     """One link at a time to whoever leads, renewed by the rules of the real ones."""
 
     path: str
+    first_pause_s = rpc.LINK_TIMEOUTS.backoff_first_s
 
     def __init__(self, world: World, count: Count) -> None:
         self.world = world
         self._count = count
         timeouts = rpc.LINK_TIMEOUTS
-        self._backoff = Backoff(
-            timeouts.backoff_first_s, timeouts.backoff_cap_s, world.chance.random
-        )
+        self._backoff = Backoff(self.first_pause_s, timeouts.backoff_cap_s, world.chance.random)
         self._cap_s = timeouts.backoff_cap_s
         self._patience = Patience(timeouts.connect_s, timeouts.agent_silence_s)
         self._wire: Wire | None = None
@@ -239,6 +239,7 @@ class Agent(Peer):
     """`slots` tasks fill it.  Each runs for TASK_S, the first ones shorter: out of step."""
 
     path = _path(agent_pb2, "AgentService", "Connect")
+    first_pause_s = AgentFlags.registration_backoff_s
 
     def __init__(self, world: World, number: int, slots: int) -> None:
         super().__init__(world, world.agents)

@@ -19,9 +19,15 @@ class ToldDetector(Detector):
     def __init__(self, path: Path) -> None:
         self._path = path
         self._leader = self._read()
+        # Set, and replaced, with each change that `watch` meets.
+        self._changed = asyncio.Event()
 
     async def leader(self) -> Address:
         return self._leader
+
+    async def news(self, left: Address) -> None:
+        while self._leader == left:
+            await self._changed.wait()
 
     async def watch(self) -> AsyncGenerator[Address, None]:
         seen: Address | None = None
@@ -29,6 +35,8 @@ class ToldDetector(Detector):
             self._leader = self._read()
             if self._leader != seen:
                 seen = self._leader
+                self._changed.set()
+                self._changed = asyncio.Event()
                 yield self._leader
             await asyncio.sleep(LOOK_S)
 

@@ -11,9 +11,13 @@ import asyncio
 import enum
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
+from typing import Final
 
 from mesos_py.address import Address
 from mesos_py.v1 import types_pb2
+
+# All peers of a master hear of its successor at once; they come within this time.
+NEWS_SPREAD_S: Final = 0.25
 
 
 class Detector(ABC):
@@ -126,6 +130,10 @@ class Backoff:
         self._ceiling_s = min(self._cap_s, ceiling_s * 2)
         return ceiling_s * (0.5 + 0.5 * self._random())
 
+    def part_of(self, width_s: float) -> float:
+        """Some wait of at most `width_s`."""
+        return width_s * self._random()
+
     def reset(self) -> None:
         """An attempt has succeeded, and lasted: start again from `first_s`."""
         self._ceiling_s = self._first_s
@@ -155,7 +163,7 @@ class Patience:
 async def rest(detector: Detector, left: Address, pause_s: float, backoff: Backoff) -> None:
     """Wait for the next attempt after one with `left`: so long, or until there is news.
 
-    With news the attempts begin anew, spread out a little: everybody hears at once.
+    With news the attempts begin anew, the first one without such a pause.
     """
     if not pause_s:
         return
@@ -165,4 +173,4 @@ async def rest(detector: Detector, left: Address, pause_s: float, backoff: Backo
     except TimeoutError:
         return
     backoff.reset()
-    await asyncio.sleep(backoff.next())
+    await asyncio.sleep(backoff.part_of(NEWS_SPREAD_S))

@@ -251,9 +251,8 @@ class Told(Detector):
 
 
 async def test_news_ends_a_pause_and_lets_the_attempts_begin_anew() -> None:
-    backoff = Backoff(0.001, 1000, lambda: 0.0)
-    while backoff.next() < 100:
-        pass
+    backoff = Backoff(100, 1000, lambda: 0.0)
+    backoff.next()
     detector = Told()
     resting = asyncio.create_task(rest(detector, A, 1000, backoff))
     await asyncio.sleep(0)
@@ -261,7 +260,7 @@ async def test_news_ends_a_pause_and_lets_the_attempts_begin_anew() -> None:
     detector.elected.set()
     await asyncio.wait_for(resting, 10)
     assert detector.left == [A]
-    assert backoff.next() == 0.001  # the second wait: half of twice the first
+    assert backoff.next() == 50  # the first wait again: half of its bound
 
 
 async def test_a_pause_without_news_has_its_length_and_the_next_is_longer() -> None:
@@ -284,6 +283,10 @@ async def test_another_address_of_a_list_is_a_guess_and_no_news() -> None:
     assert await detector.leader() == B
     assert not news.done()
     news.cancel()
+
+
+def test_a_part_is_at_most_the_whole() -> None:
+    assert Backoff(1, 2, lambda: 0.5).part_of(0.25) == 0.125
 
 
 def test_patience_grows_with_each_answer_that_does_not_come_in_time() -> None:
