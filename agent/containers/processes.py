@@ -23,6 +23,8 @@ from typing import Final, NamedTuple
 MARKER: Final = b"MESOS_CONTAINER_ID="
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _ENDED: Final = b"Z"
+# How likely the kernel is to choose this process when memory is short; -1000 is never.
+OOM_SCORE: Final = "/proc/self/oom_score_adj"
 # When to look again at what could not be told, and when that is given up: for a process
 # between two programs, or about to end; and for one that seems to have no environment.
 UNSURE_RETRY_S: Final = 0.002
@@ -36,6 +38,16 @@ def become_subreaper() -> None:
     if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"prctl(PR_SET_CHILD_SUBREAPER): {os.strerror(number)}")
+
+
+def lose_protection(score_file: str) -> None:
+    """Be as likely to be killed for memory as anybody: what an agent is spared is not for
+    its tasks, which inherit ours.  Raises OSError."""
+    with open(score_file) as score:  # noqa: PTH123
+        spared = int(score.read()) < 0
+    if spared:
+        with open(score_file, "w") as score:  # noqa: PTH123
+            score.write("0")
 
 
 class Gone(NamedTuple):

@@ -25,7 +25,13 @@ from typing import Any, Final, cast
 
 from agent.containers import wire
 from agent.containers.probes import Probes
-from agent.containers.processes import UNSURE_RETRY_S, Processes, become_subreaper
+from agent.containers.processes import (
+    OOM_SCORE,
+    UNSURE_RETRY_S,
+    Processes,
+    become_subreaper,
+    lose_protection,
+)
 from agent.containers.sandbox import opened
 from agent.containers.spawn import Spawner, StartError, StartRequest
 
@@ -357,6 +363,7 @@ def main() -> None:
     os.umask(0o022)
     os.chdir("/")
     become_subreaper()
+    lose_protection(OOM_SCORE)
     link = socket.socket(fileno=int(link_fd))
     link.set_inheritable(False)
     timeout_s = float(recovery_timeout_s)

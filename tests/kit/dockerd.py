@@ -33,6 +33,7 @@ NEEDS: Final = ("root", "dockerd", "containerd", "runc", "unshare", "nsenter", "
 _APPLETS: Final = (
     *("sh", "sleep", "echo", "cat", "kill", "ls", "id", "env", "head", "dd", "true", "false"),
     *("wget", "nc", "seq", "hostname", "grep", "touch", "stat", "tr", "ps", "yes", "tail"),
+    *("mkdir", "chown", "date", "test", "basename"),
 )
 # dockerd and containerd write into these whatever they are told; /opt keeps what is in it.
 _HOLDER: Final = """
@@ -288,23 +289,27 @@ class PrivateDockerd:
                     group.rmdir()
 
 
-def _root() -> bytes:
+def add_busybox(archive: tarfile.TarFile) -> None:
     """A root file system: busybox, and places to mount a machine's own programs."""
+    for name in ("bin", "tmp", "proc", "sys", "dev", "etc", "usr", "root"):
+        entry = tarfile.TarInfo(name)
+        entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+        archive.addfile(entry)
+    busybox = shutil.which("busybox")
+    assert busybox is not None
+    archive.add(os.path.realpath(busybox), "bin/busybox")
+    links = {f"bin/{name}": "busybox" for name in _APPLETS}
+    links |= {"lib": "usr/lib", "lib64": "usr/lib64"}
+    for name, target in links.items():
+        entry = tarfile.TarInfo(name)
+        entry.type, entry.linkname = tarfile.SYMTYPE, target
+        archive.addfile(entry)
+
+
+def _root() -> bytes:
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w") as archive:
-        for name in ("bin", "tmp", "proc", "sys", "dev", "etc", "usr", "root"):
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
-            archive.addfile(entry)
-        busybox = shutil.which("busybox")
-        assert busybox is not None
-        archive.add(os.path.realpath(busybox), "bin/busybox")
-        links = {f"bin/{name}": "busybox" for name in _APPLETS}
-        links |= {"lib": "usr/lib", "lib64": "usr/lib64"}
-        for name, target in links.items():
-            entry = tarfile.TarInfo(name)
-            entry.type, entry.linkname = tarfile.SYMTYPE, target
-            archive.addfile(entry)
+        add_busybox(archive)
     return made.getvalue()
 
 

@@ -101,3 +101,15 @@ def test_a_stranger_delays_the_end_of_one_container_and_not_of_the_next(start, m
             looks[-1] += 1
         process.returncode = 0  # it was reaped past Popen
     assert looks == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("inherited", "own"), [("-900\n", "0"), ("0\n", "0\n"), ("300\n", "300\n")]
+)
+def test_protection_from_running_out_of_memory_is_given_up_and_nothing_else(
+    tmp_path, inherited, own
+):
+    score = tmp_path / "oom_score_adj"
+    score.write_text(inherited)
+    processes.lose_protection(str(score))
+    assert score.read_text() == own
