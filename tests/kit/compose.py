@@ -17,6 +17,11 @@ ZOOKEEPERS: Final = ("zk1", "zk2", "zk3")
 MASTERS: Final = ("master1", "master2", "master3")
 ZK: Final = "zk://zk1:2181,zk2:2181,zk3:2181/mesos"
 _LIMIT_S: Final = 120
+_FIND_LEADER: Final = f"""
+from mesos_py.election.zookeeper.detector import find_leader
+from mesos_py.election.zookeeper.url import parse_url
+print(find_leader(parse_url({ZK!r}), 10.0, 5.0).host, end="")
+"""
 
 
 class Compose:
@@ -88,3 +93,9 @@ class Compose:
         first = self.containers("agent")[0]
         code, printed = self.inside(first["Id"], ["mesos-py", *words, "--json"])
         return json.loads(printed) if code == 0 else None
+
+    def leader(self) -> str | None:
+        """The address of the master that ZooKeeper names; None: there is none."""
+        first = self.containers("agent")[0]
+        code, printed = self.inside(first["Id"], ["python", "-c", _FIND_LEADER])
+        return printed if code == 0 else None
