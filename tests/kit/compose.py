@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -15,13 +14,7 @@ from tests.kit.dockerd import PrivateDockerd
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 ZOOKEEPERS: Final = ("zk1", "zk2", "zk3")
 MASTERS: Final = ("master1", "master2", "master3")
-ZK: Final = "zk://zk1:2181,zk2:2181,zk3:2181/mesos"
 _LIMIT_S: Final = 120
-_FIND_LEADER: Final = f"""
-from mesos_py.election.zookeeper.detector import find_leader
-from mesos_py.election.zookeeper.url import parse_url
-print(find_leader(parse_url({ZK!r}), 10.0, 5.0).host, end="")
-"""
 
 
 class Compose:
@@ -81,21 +74,9 @@ class Compose:
         number = "com.docker.compose.container-number"
         return sorted(found, key=lambda each: int(each["Config"]["Labels"][number]))
 
-    def inside(self, docker_id: str, words: Sequence[str]) -> tuple[int, str]:
+    def inside(self, docker_id: str, *words: str) -> tuple[int, str]:
         """Run something in a container: its exit code and what it prints."""
         client = self.dockerd.client
-        made = client.exec_create(docker_id, list(words), environment={"MESOS_PY_MASTER": ZK})
+        made = client.exec_create(docker_id, list(words))
         printed = client.exec_start(made["Id"]).decode()
         return int(client.exec_inspect(made["Id"])["ExitCode"]), printed
-
-    def rows(self, *words: str) -> list[dict[str, Any]] | None:
-        """`mesos-py WORDS --json` in the first agent's container; None: no master answers."""
-        first = self.containers("agent")[0]
-        code, printed = self.inside(first["Id"], ["mesos-py", *words, "--json"])
-        return json.loads(printed) if code == 0 else None
-
-    def leader(self) -> str | None:
-        """The address of the master that ZooKeeper names; None: there is none."""
-        first = self.containers("agent")[0]
-        code, printed = self.inside(first["Id"], ["python", "-c", _FIND_LEADER])
-        return printed if code == 0 else None

@@ -41,9 +41,9 @@ mkdir -p /data /datalog /conf
 {
     echo dataDir=/data
     echo dataLogDir=/datalog
-    echo tickTime="$ZOO_TICK_TIME"
-    echo initLimit="$ZOO_INIT_LIMIT"
-    echo syncLimit="$ZOO_SYNC_LIMIT"
+    echo tickTime=2000
+    echo initLimit=5
+    echo syncLimit=2
     echo admin.enableServer=false
     for server in $ZOO_SERVERS; do echo "$server"; done
 } >/conf/zoo.cfg
