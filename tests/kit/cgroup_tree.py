@@ -19,6 +19,8 @@ from mesos_py.resources import Resources
 
 NO_LIMIT = "9223372036854771712\n"
 EVERYWHERE = {"cgroup.procs": "", "tasks": "", "cgroup.threads": ""}
+# Controllers that threads of one process can share unequally.
+THREADED = {"cpu", "pids", "cpuset", "perf_event"}
 V1 = {
     "cpu": {
         "cpu.shares": "1024\n",
@@ -212,7 +214,7 @@ class FakeTree:
     def _hand_down(self, group: Group, value: str) -> None:
         path = Path(group.path)
         if path != self.root / "unified" and group.pids():
-            raise CgroupError("write", group.file("cgroup.subtree_control"), errno.EBUSY, value)
+            self._vet(group, value)
         if value.removeprefix("+") not in (path / "cgroup.controllers").read_text().split():
             raise CgroupError("write", group.file("cgroup.subtree_control"), errno.ENOENT, value)
         file = path / "cgroup.subtree_control"
@@ -221,6 +223,19 @@ class FakeTree:
             if below.is_dir():
                 (below / "cgroup.controllers").unlink()
                 self.populate(below)
+
+    def _vet(self, group: Group, value: str) -> None:
+        """As the kernel: processes beside groups are a threaded subtree, if all that is
+        switched on can be shared by threads."""
+        on = {*group.read("cgroup.subtree_control").split()}
+        if value.removeprefix("+") in THREADED:
+            below = [each for each in group.tree() if each != group and each.pids()]
+            if on <= THREADED and not below:
+                return
+            number = errno.EBUSY
+        else:
+            number = errno.EOPNOTSUPP if on & THREADED else errno.EBUSY
+        raise CgroupError("write", group.file("cgroup.subtree_control"), number, value)
 
     def enter(self, pid: int, *files: str) -> None:
         """A process writes 0 into these."""

@@ -43,6 +43,9 @@ LEAF: Final = "mesos_py_agent"
 # v1's cpuset: for all who have no processors of their own.
 SHARED: Final = "shared"
 _MOVES: Final = 100
+# What v2 says of a group that has processes.  The second comes after a controller that needs no
+# domain (cpu, pids) was switched on: the group counts as the root of a threaded subtree then.
+_OCCUPIED: Final = (errno.EBUSY, errno.EOPNOTSUPP)
 
 
 @dataclass(frozen=True)
@@ -173,7 +176,7 @@ def _switch_on(group: Group, controller: str, *, may_move: bool) -> None:
     try:
         group.write(SUBTREE, f"+{controller}")
     except CgroupError as error:
-        if error.number != errno.EBUSY or not may_move:
+        if error.number not in _OCCUPIED or not may_move:
             raise
         _move_down(group)
         group.write(SUBTREE, f"+{controller}")
