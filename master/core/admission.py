@@ -162,7 +162,7 @@ def _replaced(c: Cluster, info: pb.AgentInfo) -> list[str]:
             continue  # its record stays
         known = c.agents.get(agent_id)
         away = known is None or not known.connected
-        if away and agent_id not in c.admissions and not admitted.is_gone(c, agent_id):
+        if away and agent_id not in c.admissions:
             found.append(agent_id)
     return found
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from master.core.cluster import Cluster
+from master.core.gone import is_gone
 from master.core.registry import AGENT
 from mesos_py.clock import Now
 from mesos_py.v1 import registry_pb2 as reg
@@ -49,14 +50,8 @@ def remove(c: Cluster, agent_id: str, then: Callable[[Now], None], now: Now) -> 
 
     That of an agent that is gone for good stays: it is what keeps the agent away.
     """
-    changes = {} if is_gone(c, agent_id) else {key_of(agent_id): None}
+    changes = {} if is_gone(record_of(c, agent_id)) else {key_of(agent_id): None}
     c.registry.write(changes, then, now)
-
-
-def is_gone(c: Cluster, agent_id: str) -> bool:
-    """Whether it is decided that the agent can never come back."""
-    record = record_of(c, agent_id)
-    return record is not None and record.HasField("gone_time")
 
 
 def mark_reachable(record: reg.Agent) -> None:
