@@ -16,6 +16,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from mesos_py.election import Contender, Standing, parse_contender
+from mesos_py.election.zookeeper.candidacy import Candidacy
 from mesos_py.election.zookeeper.contender import ZooKeeperContender
 from tests.kit.candidate import info_of
 from tests.kit.proxy import Proxy
@@ -118,10 +119,22 @@ class Watched:
     @property
     def session(self) -> tuple[int, bytes]:
         """Id and password of its session, for `expire_session`."""
-        candidacy = cast(ZooKeeperContender, self.contender)._candidacy
+        candidacy = self._candidacy
         assert candidacy is not None
         client = candidacy._session._client
         return client._session_id, client._session_passwd
+
+    @property
+    def lease_s(self) -> float | None:
+        """The time-out that its certainty is reckoned by, once it has a session."""
+        candidacy = self._candidacy
+        if candidacy is None or candidacy._lease is None:
+            return None
+        return candidacy._lease.timeout_s
+
+    @property
+    def _candidacy(self) -> Candidacy | None:
+        return cast(ZooKeeperContender, self.contender)._candidacy
 
 
 @contextlib.asynccontextmanager
