@@ -50,8 +50,6 @@ class Leadership:
         self._open_storage = open_storage
         self._make_term = make_term
         self._stopping = asyncio.Event()
-        # What agents have seen is never used again.
-        self._at_least = 0
         self._certainty = Certainty()
         self.term: Term | None = None
         # Set once this process has led.
@@ -104,7 +102,7 @@ class Leadership:
         watching = asyncio.create_task(self._watch(contender, certainty))
         storage = self._open_storage()
         try:
-            claimed = await _unless(certainty.over, storage.claim(self._at_least))
+            claimed = await _unless(certainty.over, storage.claim())
             if claimed is None:
                 log.warning("lost before it began", id=info.id)
                 return True
@@ -150,7 +148,7 @@ class Leadership:
         links = term.links
         registrar = Registrar(storage, links.writes, term.stored, on_lost, SystemClock())
         links.on_store = registrar.wake
-        links.on_newer_epoch = partial(self._newer_epoch, on_lost)
+        links.on_newer_epoch = partial(_pass_epoch, term, registrar)
         registrar.start()
         who = {"id": mandate.info.id, "epoch": term.epoch}
         self._leading.begin(term.streams, term.operator)
@@ -165,11 +163,12 @@ class Leadership:
             await registrar.stop()
             log.info("not leading any more", **who, monotonic_s=time.monotonic())
 
-    def _newer_epoch(self, give_up: Callable[[MesosPyError], None], seen: int) -> None:
-        """An agent has obeyed a later leadership: another master leads, or the registry
-        was lost.  Either way this leadership is over; the next one begins above it."""
-        self._at_least = max(self._at_least, seen)
-        give_up(Unavailable(f"an agent has obeyed a leadership of epoch {seen}"))
+
+def _pass_epoch(term: Term, registrar: Registrar, seen: int) -> None:
+    """An agent has obeyed a later leadership than ours: another master leads, or the
+    registry was lost.  If it is the latter, it lets us pass what the agent has seen."""
+    if seen >= term.epoch:
+        registrar.raise_epoch(seen, term.raise_epoch)
 
 
 async def _unless(event: asyncio.Event, work: Awaitable[T]) -> T | None:

@@ -101,6 +101,13 @@ class Term:
         self.shell.guarded("stored", self.shell.core.stored, number, self.shell.now())
         self.shell.rearm()
 
+    def raise_epoch(self, epoch: int) -> None:
+        """The leadership goes on under a higher number."""
+        self.epoch = epoch
+        self.shell.core.raise_epoch(epoch)
+        self.streams.set_epoch(epoch)
+        self.operator.tenure = self.operator.tenure._replace(epoch=epoch)
+
     async def drain(self, error: MesosPyError) -> None:
         """Tell all peers that it ends, after what is queued for them, and let them go."""
         self.links.end(error, drain=True)

@@ -45,15 +45,14 @@ class Stream:
         links: Links,
         on_call: OnCall,
         on_end: OnEnd,
-        tail: bytes = b"",
     ) -> None:
-        """`tail` is put after the entries of each batch: the other fields of its message."""
         self._name = name
         self._shell = shell
         self._links = links
         self._on_call = on_call
         self._on_end = on_end
-        self._tail = tail
+        # Put after the entries of each batch: the other fields of its message.
+        self.tail = b""
         self._on_call_step = f"{name} call"
         self._on_end_step = f"{name} left"
 
@@ -69,7 +68,7 @@ class Stream:
                 # Also what was decided in time must not leave when it may be too late.
                 if not certainty.certain() and not await certainty.wait():
                     break
-                await context.write(b"".join(events) + self._tail)
+                await context.write(b"".join(events) + self.tail)
             if links.ended is not None:
                 await rpc.abort(context, links.ended)
         except Unavailable as error:
@@ -120,7 +119,7 @@ class Stream:
 
 
 class Streams:
-    """Both kinds of streams of one leadership; `epoch` goes with all orders to agents."""
+    """Both kinds of streams of one leadership."""
 
     def __init__(self, shell: Shell, links: Links, epoch: int) -> None:
         core = shell.core
@@ -137,8 +136,12 @@ class Streams:
             links,
             core.agent_call,
             core.agent_disconnected,
-            tail=agent_pb2.Events(epoch=epoch).SerializeToString(),
         )
+        self.set_epoch(epoch)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The leadership's number: it goes with all orders to agents from now on."""
+        self.agents.tail = agent_pb2.Events(epoch=epoch).SerializeToString()
 
 
 def add_streams(server: grpc.aio.Server, now: Callable[[], Streams]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from google.protobuf.message import Message
 
@@ -21,6 +22,7 @@ from master.core.gone import AgentGone, is_gone
 from master.core.ledger import Holder, require_fit
 from master.core.machines import MachineDown
 from master.core.records import Admission, Agent, Expected, Turn
+from master.core.registry import MAX_RECORD_BYTES, too_large
 from mesos_py.clock import Now
 from mesos_py.constraints import host_of
 from mesos_py.errors import (
@@ -35,6 +37,8 @@ from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import registry_pb2 as reg
 from mesos_py.v1 import types_pb2 as pb
+
+MAX_INFO_BYTES: Final = MAX_RECORD_BYTES // 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +126,9 @@ def _checked(c: Cluster, info: pb.AgentInfo, call: agent_pb2.Call.Register) -> _
         )
     if not info.hostname:
         raise InvalidValue("agent_info.hostname", "", "must not be empty")
+    if info.ByteSize() > MAX_INFO_BYTES:
+        # Later changes of its record must find room as well.
+        raise too_large("agent_info", info.ByteSize(), MAX_INFO_BYTES)
     if c.planned.is_down(info):
         raise MachineDown(f"machine {info.hostname} is down for maintenance")
     if agent_id:

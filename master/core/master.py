@@ -69,6 +69,10 @@ class Master:
         """
         recovery.recover(self.cluster, records, now)
 
+    def raise_epoch(self, epoch: int) -> None:
+        """This leadership has the number `epoch` from now on, which is higher."""
+        self.cluster.epoch = epoch
+
     # ---- Streams ---------------------------------------------------------
 
     def framework_call(self, link: int, call: sched.Call, now: Now) -> None:

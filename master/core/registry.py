@@ -17,12 +17,27 @@ from google.protobuf.message import Message
 
 from master.core.outbox import Outbox
 from mesos_py.clock import Now
+from mesos_py.errors import TooLarge, shown
 
 AGENT: Final = "agent/"
 WEIGHT: Final = "weight/"
 MAINTENANCE: Final = "maintenance"
 
+# A transaction of ZooKeeper has less than a megabyte.  One peer's record that does not fit
+# would end every leadership that tries to store it.
+MAX_RECORD_BYTES: Final = 512 * 1024
+
 M = TypeVar("M", bound=Message)
+
+
+def too_large(what: str, size: int, limit: int) -> TooLarge:
+    """What to raise for something that is to be stored and cannot."""
+    return TooLarge(
+        f"{shown(what)}: {size} bytes; at most {limit} can be kept in the registry",
+        field=what,
+        value=size,
+        limit=limit,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +101,14 @@ class Registry:
 
         `then` is called after those of all earlier writes; at once if nothing changes
         and nothing waits.  It must look anew at what it is about: time has passed.  It
-        is never called when the leadership ends before.
+        is never called when the leadership ends before.  Raises TooLarge, and changes
+        nothing, for a record that no storage is sure to take.
         """
         different: dict[str, bytes | None] = {}
         for key, message in changes.items():
             value = None if message is None else message.SerializeToString(deterministic=True)
+            if value is not None and len(value) > MAX_RECORD_BYTES:
+                raise too_large(key, len(value), MAX_RECORD_BYTES)
             if value != self._records.get(key):
                 different[key] = value
         for key, value in different.items():
@@ -116,4 +134,4 @@ class Registry:
             waiting.then(now)
 
 
-__all__ = ["AGENT", "MAINTENANCE", "WEIGHT", "Registry"]
+__all__ = ["AGENT", "MAINTENANCE", "MAX_RECORD_BYTES", "WEIGHT", "Registry", "too_large"]

@@ -55,6 +55,8 @@ class Registrar:
         self._on_lost = on_lost
         self._clock = clock
         self._woken = asyncio.Event()
+        # An epoch to pass, and who is told of the new one.
+        self._to_pass: tuple[int, Callable[[int], None]] | None = None
         self._task: asyncio.Task[None] | None = None
         self.figures = Figures()
 
@@ -66,6 +68,15 @@ class Registrar:
     def wake(self) -> None:
         """There may be something in `writes`.  Cheap, and never wrong."""
         if self._writes:
+            self._woken.set()
+
+    def raise_epoch(self, at_least: int, then: Callable[[int], None]) -> None:
+        """Between two batches, go on with an epoch above `at_least`: `then` is told which.
+
+        One that is asked for while another waits replaces it, if it is higher.
+        """
+        if self._to_pass is None or at_least > self._to_pass[0]:
+            self._to_pass = (at_least, then)
             self._woken.set()
 
     @property
@@ -88,6 +99,10 @@ class Registrar:
             while True:
                 await self._woken.wait()
                 self._woken.clear()
+                if self._to_pass is not None:
+                    at_least, then = self._to_pass
+                    self._to_pass = None
+                    then(await self._storage.raise_epoch(at_least))
                 while self._writes:
                     await self._batch()
         except MesosPyError as error:

@@ -14,6 +14,7 @@ from master.registry.memory import MemoryStorage, Shelf
 from master.term import Mandate, Term
 from mesos_py.election.base import Contender, Standing
 from mesos_py.errors import InvalidValue, NotLeader, Superseded, Unavailable
+from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import operator_pb2 as op
 from mesos_py.v1 import registry_pb2 as reg
 from mesos_py.v1 import types_pb2 as pb
@@ -233,13 +234,26 @@ async def test_a_damaged_registry_ends_the_master_with_its_words(scene):
     assert election.resigned.is_set()
 
 
-async def test_a_later_leadership_that_an_agent_has_seen_ends_ours_and_is_passed_by_the_next(scene):
+async def test_a_registry_that_was_lost_lets_the_leadership_pass_what_agents_have_seen(scene):
     await scene.lead()
-    scene.terms[0].links.on_newer_epoch(41)
+    term = scene.terms[0]
+    term.links.newer_epoch(41)
+    await until(lambda: term.epoch == 42)
+    assert (scene.shelf.epoch, scene.leadership.epoch) == (42, 42)
+    assert term.shell.core.cluster.epoch == 42
+    assert term.streams.agents.tail == agent_pb2.Events(epoch=42).SerializeToString()
+    assert term.operator.tenure.epoch == 42
+    term.links.newer_epoch(41)
+    await asyncio.sleep(0)
+    assert scene.shelf.epoch == 42
+
+
+async def test_a_later_leadership_that_an_agent_has_seen_ends_ours_when_it_is_true(scene):
+    await scene.lead()
+    await MemoryStorage(scene.shelf).claim()
+    scene.terms[0].links.newer_epoch(2)
     await until(scene.terms[0].certainty.over.is_set)
-    await until(scene.elections[0].resigned.is_set)
-    await scene.lead(1)
-    assert scene.leadership.epoch == 42
+    assert scene.shelf.epoch == 2
 
 
 async def test_a_stop_while_it_stands_ends_the_candidacy(scene):

@@ -445,3 +445,12 @@ def test_a_leadership_whose_number_was_raised_admits_the_agent(world):
     agent.register(epoch=7)
     world.stored()
     assert kinds(agent.greeted()) == ["REGISTERED"]
+
+
+def test_an_agent_that_says_more_of_itself_than_can_be_kept_is_refused(world):
+    agent = fresh(world, rack="r" * MAX_INFO_BYTES)
+    (event,) = agent.register()
+    assert event.refused.final
+    assert "agent_info" in event.refused.message
+    assert f"at most {MAX_INFO_BYTES} can be kept" in event.refused.message
+    assert (world.cluster.agents, world.outbox.writes) == ({}, [])

@@ -1,8 +1,11 @@
 """What must outlive a master is stored before anything follows from it."""
 
+import pytest
+
 from master.core.cluster import Options
-from master.core.registry import Registry
+from master.core.registry import MAX_RECORD_BYTES, Registry
 from mesos_py.clock import Now
+from mesos_py.errors import TooLarge
 from mesos_py.v1 import registry_pb2 as reg
 from tests.kit.core import RecordingOutbox, World
 
@@ -76,3 +79,13 @@ def test_the_kit_answers_for_a_storage():
     world.stored()
     assert done == ["a"]
     assert world.records == {"weight/a": weight(1).SerializeToString()}
+
+
+def test_a_record_that_no_storage_is_sure_to_take_is_refused_and_changes_nothing():
+    outbox, registry, done = durable()
+    much = reg.Agent()
+    much.info.hostname = "h" * (MAX_RECORD_BYTES + 1)
+    with pytest.raises(TooLarge, match=r"agent/a.*at most 524288 can be kept"):
+        registry.write({"weight/a": weight(1), "agent/a": much}, lambda now: done.append("a"), NOW)
+    assert (done, outbox.writes, registry.waits) == ([], [], False)
+    assert registry.read("weight/a", reg.Weight()) is None

@@ -214,3 +214,35 @@ async def test_figures(desk):
     figures = desk.registrar.figures
     assert (figures.batches, figures.operations, figures.bytes) == (1, 2, 6)
     assert (figures.seconds, figures.last_seconds) == (0.25, 0.25)
+
+
+async def test_an_epoch_is_passed_between_two_writes_and_the_highest_that_is_asked_for_counts():
+    desk = Desk()
+    await desk.storage.claim()
+    desk.registrar.start()
+    raised: list[int] = []
+    desk.ask({"a": b"1"})
+    await desk.begun()
+    for seen in (3, 40, 7):
+        desk.registrar.raise_epoch(seen, raised.append)
+    desk.ask({"a": b"2"})
+    await asyncio.sleep(0)
+    assert raised == []
+    desk.let()
+    desk.let()
+    await desk.begun()
+    await desk.registrar.stop()
+    assert (raised, desk.shelf.epoch) == ([41], 41)
+
+
+async def test_a_leadership_that_was_superseded_cannot_pass_an_epoch_and_is_lost():
+    desk = Desk()
+    await desk.storage.claim()
+    desk.registrar.start()
+    await MemoryStorage(desk.shelf).claim()
+    desk.registrar.raise_epoch(5, lambda epoch: desk.stored.append(epoch))
+    async with asyncio.timeout(5):
+        while not desk.lost:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    assert (desk.stored, [type(each) for each in desk.lost]) == ([], [Superseded])
+    await desk.registrar.stop()
