@@ -15,7 +15,6 @@ from typing import Any, Final
 from google.protobuf.message import Message
 
 from master.allocator.drf import DrfAllocator
-from master.core.cluster import Options
 from mesos_py.errors import MesosPyError
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
@@ -24,18 +23,15 @@ from tests.kit.core import World
 from tests.property.model_agent import AgentModel
 from tests.property.model_net import END, End, Net, Stream, may_vanish
 from tests.property.model_offers import OfferRules
+from tests.property.model_options import (
+    AMOUNTS,
+    MAX_AGENTS,
+    MAX_FRAMEWORKS,
+    ROLES,
+    random_options,
+)
 from tests.property.model_scheduler import Broken, Capability, Held, SchedulerModel
 from tests.property.model_truth import check_end, check_rest, check_truth
-
-MAX_AGENTS: Final = 4
-MAX_FRAMEWORKS: Final = 4
-ROLES: Final = ("*", "a", "b")
-AMOUNTS: Final = (
-    "cpus:4;mem:4096",
-    "cpus:2.5;mem:512;ports:[31000-31003]",
-    "cpus:1.1;mem:300;disk:100",
-    "cpus:0.3;mem:64",
-)
 
 
 class Run:
@@ -46,14 +42,7 @@ class Run:
     def __init__(self, seed: int) -> None:
         rng = random.Random(seed)
         self.net = Net()
-        self.options = Options(
-            offer_timeout_s=rng.choice((0.0, 10.0, 30.0)),
-            max_completed_frameworks=rng.choice((0, 1, 50, 50)),
-            max_completed_tasks=rng.choice((0, 1000, 1000, 1000)),
-            max_unreachable_tasks=rng.choice((1, 1000)),
-            agent_timeout_s=rng.choice((20.0, 75.0)),
-            durable=self.durable,
-        )
+        self.options = random_options(rng, durable=self.durable)
         self.world = World(self.options, DrfAllocator(), self.net)
         self.core = self.world.core
         self.cluster = self.world.cluster

@@ -3,6 +3,7 @@
 import pytest
 
 from master.core import admitted
+from master.core.admission import MAX_INFO_BYTES
 from master.core.cluster import Options
 from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
@@ -448,7 +449,7 @@ def test_a_leadership_whose_number_was_raised_admits_the_agent(world):
 
 
 def test_an_agent_that_says_more_of_itself_than_can_be_kept_is_refused(world):
-    agent = fresh(world, rack="r" * MAX_INFO_BYTES)
+    agent = fresh(world, hostname="h" * MAX_INFO_BYTES)
     (event,) = agent.register()
     assert event.refused.final
     assert "agent_info" in event.refused.message
