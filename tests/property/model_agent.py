@@ -212,7 +212,7 @@ class AgentModel:
             self.info.id.CopyFrom(event.registered.agent_id)
             self.registered = True
             self.repeat()
-        elif kind == Event.REFUSED and "marked gone" in event.refused.message:
+        elif kind == Event.SHUTDOWN or (kind == Event.REFUSED and event.refused.shut_down):
             # All of it ends, and the machine may come back as a new agent.
             self._forget()
         elif kind == Event.SHUTDOWN_EXECUTOR:

@@ -7,11 +7,14 @@ what somebody was told is what a successor finds.
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import Counter
-from typing import Any
+from typing import Any, Final
 
-from master.core import admitted, agents
+from master.core import departures
+from mesos_py.clock import Now
+from mesos_py.errors import NotFound
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import registry_pb2 as reg
 from mesos_py.v1 import scheduler_pb2 as sched
@@ -22,6 +25,10 @@ from tests.property.model_scheduler import Broken
 
 # Of a thousand steps so many are of these kinds.
 _STORE, _CHANGE, _MARK_GONE = 15, 12, 1
+_REMOVED: Final = (
+    pb.TaskStatus.REASON_AGENT_REMOVED,
+    pb.TaskStatus.REASON_AGENT_REMOVED_BY_OPERATOR,
+)
 
 
 class LeaderRun(Run):
@@ -81,17 +88,11 @@ class LeaderRun(Run):
         self._called = True
         self.liars.add(agent_id)  # its tasks are lost although they may run on
 
-        def alter(record: reg.Agent) -> None:
-            record.gone_time.nanoseconds = int(now.wall_s * 1e9)
-
-        def stored(then: Any) -> None:
+        def stored(then: Now) -> None:
             self._gone.add(agent_id)
-            admitted.remember_gone(self.cluster, agent_id, now.wall_s, then)
-            agent = self.cluster.agents.get(agent_id)
-            if agent is not None:
-                agents.remove(self.cluster, agent, "marked gone", then)
 
-        admitted.change(self.cluster, agent_id, alter, stored, now)
+        with contextlib.suppress(NotFound):  # it is being removed
+            departures.mark_gone(self.cluster, agent_id, stored, now)
 
     # ---- What must hold ----------------------------------------------------------
 
@@ -129,7 +130,7 @@ class LeaderRun(Run):
                     raise Broken(f"told before it was stored: {event}")
         elif event.type == sched.Event.UPDATE:
             status = event.update.status
-            if status.reason == pb.TaskStatus.REASON_AGENT_REMOVED:
+            if status.reason in _REMOVED:
                 record = self._record(status.agent_id.value)
                 marked = record is None or any(
                     record.HasField(name) for name in ("unreachable_time", "gone_time")
