@@ -95,6 +95,8 @@ _BOTH_SIDES: Final[Options] = [
     # A peer whose machine died says nothing; TCP alone would notice in minutes.
     ("grpc.keepalive_time_ms", KEEPALIVE_S * 1000),
     ("grpc.keepalive_timeout_ms", KEEPALIVE_S * 1000),
+    # Of the two the later one counts, and this one is a minute unless said otherwise.
+    ("grpc.http2.ping_timeout_ms", KEEPALIVE_S * 1000),
     ("grpc.http2.max_pings_without_data", 0),
     # The flow-control window follows the measured bandwidth-delay product.
     ("grpc.http2.bdp_probe", 1),
