@@ -111,7 +111,7 @@ def test_an_active_instance_that_stands_still_is_replaced_and_stands_by_when_it_
         waiting.wait_for("registered")
         active.cont()
         active.wait_for("standby 0", since=said)
-        assert "error" not in " ".join(active.lines)
+        assert not [line for line in active.lines if line.startswith("error ")]
         assert len(listed(cluster, framework_id)) == 1
         teardown(cluster, framework_id)
         active.wait_for("error Framework has been removed")

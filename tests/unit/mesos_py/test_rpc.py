@@ -376,6 +376,8 @@ def test_options_say_what_the_links_rely_on() -> None:
     server, channel = dict(rpc.server_options()), dict(rpc.channel_options())
     assert server["grpc.so_reuseport"] == 0
     assert channel["grpc.keepalive_time_ms"] == channel["grpc.keepalive_timeout_ms"] == 10_000
+    # Else a peer that stands still is noticed after a minute more.
+    assert channel["grpc.http2.ping_timeout_ms"] == 10_000
     for options in (server, channel):
         assert options["grpc.max_send_message_length"] == 32 * 1024 * 1024
         assert options["grpc.max_receive_message_length"] == 32 * 1024 * 1024
