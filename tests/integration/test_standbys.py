@@ -114,8 +114,8 @@ def test_an_active_instance_that_stands_still_is_replaced_and_stands_by_when_it_
         assert not [line for line in active.lines if line.startswith("error ")]
         assert len(listed(cluster, framework_id)) == 1
         teardown(cluster, framework_id)
-        active.wait_for("error Framework has been removed")
-        waiting.wait_for("error Framework has been removed")
+        active.wait_for("Framework has been removed")
+        waiting.wait_for("Framework has been removed")
 
 
 def test_tasks_do_not_notice_and_the_successor_is_told_of_them(
