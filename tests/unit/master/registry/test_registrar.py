@@ -240,7 +240,7 @@ async def test_a_leadership_that_was_superseded_cannot_pass_an_epoch_and_is_lost
     await desk.storage.claim()
     desk.registrar.start()
     await MemoryStorage(desk.shelf).claim()
-    desk.registrar.raise_epoch(5, lambda epoch: desk.stored.append(epoch))
+    desk.registrar.raise_epoch(5, desk.stored.append)
     async with asyncio.timeout(5):
         while not desk.lost:  # noqa: ASYNC110
             await asyncio.sleep(0)
