@@ -21,11 +21,11 @@ from tests.kit.wheels import ROOT, SOURCES, wheelhouse
 BASE: Final = "python-here:1"
 MESOS_PY: Final = "mesos-py:test"
 ZOOKEEPER: Final = "zookeeper-here:1"
-EXTRAS: Final = ("docker", "network")
 _BUILD_WITHIN_S: Final = 120
 # Of the standard library; site-packages are this machine's own.
 _LEFT_OUT: Final = re.compile(
-    r"site-packages|dist-packages|test|idlelib|tkinter|turtledemo|config-.*"
+    r"site-packages|dist-packages|test|idlelib|lib2to3|pydoc_data|tkinter|turtledemo|config-.*"
+    r"|.*\.opt-\d\.pyc"
 )
 _ETC: Final = {
     "passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n",
@@ -69,7 +69,7 @@ def import_base(client: Any, directory: Path) -> None:
 def build(client: Any, directory: Path) -> None:
     """The image MESOS_PY, by deploy/Dockerfile, from what this repository has."""
     wheels = directory / "wheels"
-    wheelhouse(wheels, *EXTRAS)
+    wheelhouse(wheels)
     path = directory / "context.tar"
     with tarfile.open(path, "w") as archive:
         names = ("LICENSE", "README.md", "constraints.txt", "pyproject.toml", "deploy", *SOURCES)
@@ -82,7 +82,7 @@ def build(client: Any, directory: Path) -> None:
             custom_context=True,
             dockerfile="deploy/Dockerfile",
             tag=MESOS_PY,
-            buildargs={"BASE": BASE},
+            buildargs={"BASE": BASE, "EXTRAS": ""},
             network_mode="none",
             rm=True,
             forcerm=True,
