@@ -28,7 +28,8 @@ def unit(daemon: str) -> configparser.ConfigParser:
 def test_it_runs_the_daemon_with_its_flags(daemon):
     service = unit(daemon)["Service"]
     assert service["ExecStart"].split()[1:] == [daemon]
-    assert service["Environment"] == f"{PREFIXES[daemon]}CONFIG=/etc/mesos-py/{daemon}.conf"
+    text = (UNITS / f"mesos-py-{daemon}.service").read_text()
+    assert f"Environment={PREFIXES[daemon]}CONFIG=/etc/mesos-py/{daemon}.conf\n" in text
     # The dash: there need not be such a file.
     assert service["EnvironmentFile"] == f"-/etc/default/mesos-py-{daemon}"
     # Where the example of the configuration has the work directory.
@@ -52,6 +53,8 @@ def test_the_end_of_the_agent_is_not_that_of_its_tasks():
     assert service["KillMode"] == "process"
     assert service["Delegate"] == "yes"
     assert service["TasksMax"] == "infinity"
+    # Beneath the top: beneath the unit's own group tasks would keep systemd from starting it again.
+    assert service["Environment"] == "MESOS_PY_AGENT_CGROUPS_ROOT=/mesos_py"
     # A namespace of mounts, users or devices of its own would be that of the tasks, too.
     assert not [key for key in service if re.match("Protect|Private|Restrict|NoNew|User", key)]
 
