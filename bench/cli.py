@@ -37,19 +37,25 @@ BENCHES: Final = {
     default=ROOT / "bench" / "results",
     help="Where NAME.json and NAME.png go.",
 )
-def main(names: tuple[str, ...], quick: bool, results: Path) -> None:
+@click.option(
+    "--peer",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A program that runs an Apache Mesos to measure beside us (failover).",
+)
+def main(names: tuple[str, ...], quick: bool, results: Path, peer: Path | None) -> None:
     """Measure NAMES (all by default), each next to its floor."""
     # Whoever ends this ends what it has started, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console()
     for name in names or BENCHES:
-        run = cast("Callable[[bool], Result]", importlib.import_module(BENCHES[name]).run)
+        run = cast("Callable[..., Result]", importlib.import_module(BENCHES[name]).run)
+        given = (quick, peer) if name == "failover" else (quick,)
         where = machine()
         if max(where["load_average_before"][0], 0) > 0.5 * (os.cpu_count() or 1):
             console.print("This machine is busy: the figures are those of a busy machine.")
         with console.status(f"measuring {name} ..."):
             try:
-                result = run(quick)
+                result = run(*given)
             except BenchFailed as error:
                 raise click.ClickException(f"{name}: {error}") from None
         show(result, console)

@@ -64,7 +64,9 @@ class Generator:
     async def play(self) -> None:
         load, world = self._load, self._world
         hosts = [Agent(world, number, load.slots) for number in range(load.agents)]
-        schedulers = [Framework(world, n, load.roles) for n in range(load.frameworks)]
+        schedulers = [
+            Framework(world, number, load.roles, load.idle) for number in range(load.frameworks)
+        ]
         if self._bare:
             _hold_tasks(hosts, schedulers, load.slots)
         peers: list[Peer] = [*schedulers, *hosts]
@@ -91,7 +93,7 @@ class Generator:
 
     def _steady(self) -> bool:
         load, world = self._load, self._world
-        wanted = 0 if self._bare else load.busy * load.agents * load.slots
+        wanted = 0 if self._bare or load.idle else load.busy * load.agents * load.slots
         return world.complete and world.running >= wanted
 
     async def _round(self, number: int) -> dict[str, Any]:

@@ -46,6 +46,8 @@ class Load:
     # Tasks that an agent has room for.
     slots: int = 1
     rounds: int = 5
+    # Frameworks keep their offers and launch nothing.
+    idle: bool = False
     # At first so many come at the same time; what is measured is how they come back.
     come_together: int = 20
     # Between "all are well" and the kill; a little longer in each round.
@@ -367,12 +369,13 @@ class Agent(Peer):
 
 
 class Framework(Peer):
-    """Takes every offer, and fills it with tasks."""
+    """Takes every offer, and fills it with tasks; an idle one leaves them where they are."""
 
     path = _path(scheduler_pb2, "SchedulerService", "Subscribe")
 
-    def __init__(self, world: World, number: int, roles: int) -> None:
+    def __init__(self, world: World, number: int, roles: int, idle: bool = False) -> None:
         super().__init__(world, world.frameworks)
+        self._idle = idle
         self._attempts = 0
         self._name = f"framework-{number}"
         self.info = pb.FrameworkInfo(
@@ -399,7 +402,8 @@ class Framework(Peer):
                     answers += self._acknowledge(event.update.status)
                 case scheduler_pb2.Event.OFFERS:
                     self.world.offered()
-                    answers += map(self._accept, event.offers.offers)
+                    if not self._idle:
+                        answers += map(self._accept, event.offers.offers)
                 case scheduler_pb2.Event.SUBSCRIBED:
                     self.info.id.CopyFrom(event.subscribed.framework_id)
                     self.linked()
