@@ -111,7 +111,6 @@ class Generator:
             "killed_s": killed_s,
             "leader": str(await self._detector.leader()),
             "named_s": self._found_s - killed_s,
-            "contact_s": (world.first_contact_s or 0.0) - killed_s,
             "agents_s": ends[0] - killed_s,
             "frameworks_s": ends[1] - killed_s,
             "half_of_agents_s": percentile(back, 50),

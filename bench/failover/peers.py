@@ -82,7 +82,6 @@ class World:
     running: int = 0
     finished: int = 0
     # Since the last `begin`.
-    first_contact_s: float | None = None
     first_offer_s: float | None = None
     # The first offer that came when everybody was back.
     flowing_s: float | None = None
@@ -96,7 +95,7 @@ class World:
         for count in (self.agents, self.frameworks):
             count.back_s.clear()
             count.all_s = None
-        self.first_contact_s = self.first_offer_s = self.flowing_s = None
+        self.first_offer_s = self.flowing_s = None
         self.attempts = self.refused = 0
         self.complaints.clear()
 
@@ -181,8 +180,6 @@ class Peer:
         except OSError:
             world.refused += 1
             return
-        if world.first_contact_s is None:
-            world.first_contact_s = time.monotonic()
         self._wire = wire
         wire.send(self.opening())
         late = loop.call_later(self._patience.now_s, self._late)
