@@ -111,6 +111,24 @@ def test_an_agent_that_is_killed_in_the_middle_goes_on_draining(cluster, framewo
     agent.flags["tasks_on_exit"] = "end"
 
 
+def test_a_master_that_is_killed_in_the_middle_goes_on_with_it(cluster, framework):
+    cluster.start_agent("a", registration_backoff="50ms")
+    stubborn = framework.run(STUBBORN)
+    task_id = stubborn.task_id.value
+    cluster.operator.drain_agent(cluster.agent_id("a"), max_grace_s=3)
+    framework.status(task_id, TASK_KILLING)
+    cluster.restart_master()
+    row = cluster.agent_row("a")
+    assert (row.deactivated, row.drain_info.config.max_grace_period.nanoseconds) == (True, 3e9)
+    assert framework.status(task_id, TASK_KILLED).reason == BY_DRAIN
+    cluster.wait_until(lambda: drained(cluster))
+    cluster.restart_master()
+    cluster.wait_for_agent("a", "connected")
+    assert drained(cluster)
+    cluster.operator.reactivate_agent(cluster.agent_id("a"))
+    framework.run("exec sleep 600")
+
+
 def test_the_command_waits_until_the_agent_is_drained(cluster, framework):
     cluster.start_agent("a")
     framework.run(STUBBORN)
@@ -164,8 +182,9 @@ def test_an_agent_that_is_marked_as_gone_ends_and_is_refused_until_it_is_a_new_o
     assert gone(pid_of(running))
     assert f"agent {old_id} was marked as gone by an operator" in agent.log
     assert "--recover cleanup" in agent.log
+    # A supervisor starts it again: it is refused, by a later master as well, and says why.
+    cluster.restart_master()
     assert cluster.agent_row("a").state == "gone"
-    # A supervisor starts it again: it is refused, and says why.
     assert agent.launch().wait() == 1
     assert agent.log.count("the master has sent this agent away; its tasks end") == 2
     cleanup = {**agent.flags, "recover": "cleanup"}

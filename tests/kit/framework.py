@@ -15,7 +15,14 @@ from mesos_py.rpc import LinkTimeouts
 from mesos_py.states import TASK_RUNNING, TaskState, is_terminal, short_name
 from mesos_py.tasks import Command, command_task
 from mesos_py.v1.scheduler_pb2 import Event
-from mesos_py.v1.types_pb2 import FrameworkInfo, MasterInfo, Offer, TaskInfo, TaskStatus
+from mesos_py.v1.types_pb2 import (
+    FrameworkInfo,
+    InverseOffer,
+    MasterInfo,
+    Offer,
+    TaskInfo,
+    TaskStatus,
+)
 from tests.kit.recorder import PATIENCE_S, Recorder
 
 State: TypeAlias = TaskState.ValueType
@@ -230,6 +237,12 @@ class Framework(Scheduler):
 
     def offer_rescinded(self, driver: SchedulerDriver, offer_id: str) -> None:
         self._note("rescinded", offer_id)
+
+    def inverse_offers(self, driver: SchedulerDriver, offers: Sequence[InverseOffer]) -> None:
+        self._note("inverse offers", list(offers))
+
+    def inverse_offer_rescinded(self, driver: SchedulerDriver, offer_id: str) -> None:
+        self._note("inverse rescinded", offer_id)
 
     def status_update(self, driver: SchedulerDriver, status: TaskStatus) -> None:
         self._note("update", status)
