@@ -34,6 +34,7 @@ from mesos_py.errors import (
 )
 from mesos_py.ids import check_id
 from mesos_py.resources import Resources
+from mesos_py.states import is_terminal
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import registry_pb2 as reg
 from mesos_py.v1 import types_pb2 as pb
@@ -106,7 +107,7 @@ def _refuse(c: Cluster, link: int, call: agent_pb2.Call.Register, error: MesosPy
     c.drop("agent-refused", hostname=shortened(call.agent_info.hostname), why=message)
     refused = agent_pb2.Event.Refused(code=error.code, message=message)
     down = isinstance(error, MachineDown) and c.machines.is_down(call.agent_info)
-    runs = bool(call.tasks or call.executors)
+    runs = bool(call.executors) or any(not is_terminal(each.state) for each in call.tasks)
     refused.shut_down = isinstance(error, AgentGone) or (down and runs)
     refused.final = refused.shut_down or not isinstance(error, Unavailable)
     c.outbox.to_agent(link, agent_pb2.Event(type=agent_pb2.Event.REFUSED, refused=refused))

@@ -91,6 +91,8 @@ class AgentModel:
         self.frameworks: dict[str, pb.FrameworkInfo] = {}
         # Orders that a faulty agent, or one that is out of luck, does not carry out.
         self.refuse_next: State | None = None
+        # What it does since it was told to drain, until it is told that it is over.
+        self.draining = False
         self._uuids = number * 1_000_000
         self._life = 1
         self._attempts = 0
@@ -116,6 +118,8 @@ class AgentModel:
             protocol_version=1,
             instance=f"{self.name}/{self._life}",
             attempt=self._attempts,
+            capabilities=[pb.AgentInfo.Capability(type=pb.AgentInfo.Capability.AGENT_DRAINING)],
+            draining=self.draining,
         )
         self.stream.send(Call(type=Call.REGISTER, register=register))
 
@@ -185,6 +189,7 @@ class AgentModel:
         self.updates.clear()
         self.executors.clear()
         self.frameworks.clear()
+        self.draining = False
         self.info.ClearField("id")
 
     # ---- Orders ----------------------------------------------------------------
@@ -215,6 +220,10 @@ class AgentModel:
         elif kind == Event.SHUTDOWN or (kind == Event.REFUSED and event.refused.shut_down):
             # All of it ends, and the machine may come back as a new agent.
             self._forget()
+        elif kind == Event.DRAIN:
+            self.draining = event.drain.HasField("config")
+            for task in self.tasks.values():
+                task.killing = task.killing or self.draining
         elif kind == Event.SHUTDOWN_EXECUTOR:
             order = event.shutdown_executor
             self._shut_down_executor((order.framework_id.value, order.executor_id.value))
@@ -231,6 +240,9 @@ class AgentModel:
             key = (framework_id, info.task_id.value)
             if key in self.tasks or key in self.updates:
                 continue  # the same order has come twice
+            if self.draining:
+                self._answer(key, self._lost_or(framework_id, TASK_DROPPED))
+                continue
             if self.refuse_next is not None:
                 self._answer(key, self.refuse_next)
                 self.refuse_next = None
@@ -339,6 +351,11 @@ class AgentModel:
         for task in list(self.tasks.values()):
             if task.alive and task.killing:
                 self._end(task, TASK_KILLED)
+        if self.draining:
+            busy = {id(task.executor) for task in self.tasks.values() if task.alive}
+            for executor in list(self.executors.values()):
+                if id(executor) not in busy:
+                    self._exit(executor)
 
     def exit_executor(self, rng: random.Random) -> None:
         """An executor ends, and its tasks with it."""

@@ -126,8 +126,10 @@ class OfferRules:
         for offer in offers:
             role = c.offers[offer.id.value].role
             agent = c.agents[offer.agent_id.value]
-            if framework.link != link or not agent.connected or agent.leaving:
-                raise Broken(f"{offer.id.value} goes to or from somebody who is away")
+            if framework.link != link or agent.why_inactive:
+                raise Broken(
+                    f"{offer.id.value} goes to or from somebody who is away or out of service"
+                )
             if c.recovery.held:
                 raise Broken(f"{offer.id.value} is made before most agents are back")
             if role not in framework.roles or role in framework.suppressed:
@@ -147,7 +149,7 @@ class OfferRules:
         self._checked = moment
         for agent in c.agents.values():
             free = c.ledger.free(agent.agent_id)
-            if not agent.connected or agent.leaving or not free:
+            if agent.why_inactive or not free:
                 continue
             for framework in c.frameworks.values():
                 if not framework.connected:

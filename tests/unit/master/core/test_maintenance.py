@@ -220,6 +220,13 @@ def test_an_agent_that_brings_tasks_there_is_to_end_them(scene):
     assert (event.refused.final, event.refused.shut_down) == (True, True)
 
 
+def test_an_agent_whose_tasks_there_have_ended_waits(scene):
+    scene.down()
+    ended = scene.agent.task("t1", scene.framework, pb.TASK_KILLED)
+    [event] = scene.register(tasks=[ended], frameworks=[scene.framework.info])
+    assert (event.refused.final, event.refused.shut_down) == (False, False)
+
+
 def test_nobody_is_told_to_end_tasks_before_it_is_stored_that_the_machine_is_down(scene):
     scene.schedule(window("web1"))
     scene.agent.disconnect()
