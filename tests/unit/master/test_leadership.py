@@ -27,7 +27,7 @@ class Election(Contender):
         self.info = None
         self.stands = asyncio.Event()
         self.won = asyncio.Event()
-        self.words = asyncio.Queue()
+        self.words: asyncio.Queue[Standing] = asyncio.Queue()
         self.resigned = asyncio.Event()
         self.until_s = math.inf
 

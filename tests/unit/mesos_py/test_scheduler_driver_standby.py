@@ -6,7 +6,7 @@ import contextlib
 
 import pytest
 
-from mesos_py.address import parse_address
+from mesos_py.address import Address, parse_address
 from mesos_py.election import Detector
 from mesos_py.errors import InvalidValue, Refused
 from mesos_py.resources import Resources
@@ -234,8 +234,8 @@ class TestDetector(Detector):
     __test__ = False
 
     def __init__(self, address):
-        self.address = parse_address(address)
-        self.loop = None
+        self.address: Address | None = parse_address(address)
+        self.loop: asyncio.AbstractEventLoop | None = None
         self.changed = asyncio.Event()
         self.seen = asyncio.Event()
 
@@ -246,7 +246,7 @@ class TestDetector(Detector):
     async def watch(self):
         while True:
             self.changed.clear()
-            yield None if self.address is None else self.address
+            yield self.address
             await self.changed.wait()
 
     def say(self, address):
@@ -256,6 +256,7 @@ class TestDetector(Detector):
             self.address = None if address is None else parse_address(address)
             self.changed.set()
 
+        assert self.loop is not None
         self.loop.call_soon_threadsafe(change)
 
 

@@ -127,7 +127,7 @@ async def test_a_stopped_shell_wakes_nobody(shell):
 
 async def test_while_the_leadership_is_in_doubt_the_core_is_not_woken_and_what_is_due_stays_due():
     certainty = Certainty()
-    shell = Shell(cast("Any", Core()), LoopClock(), certainty)
+    shell: Any = Shell(cast("Any", Core()), LoopClock(), certainty)
     due_s = shell.now().monotonic_s
     certainty.doubt()
     shell.core.deadlines = [due_s]
@@ -142,7 +142,7 @@ async def test_while_the_leadership_is_in_doubt_the_core_is_not_woken_and_what_i
 
 async def test_after_the_leadership_the_core_is_never_woken_again():
     certainty = Certainty()
-    shell = Shell(cast("Any", Core()), LoopClock(), certainty)
+    shell: Any = Shell(cast("Any", Core()), LoopClock(), certainty)
     certainty.end()
     shell.core.deadlines = [shell.now().monotonic_s]
     shell.rearm()

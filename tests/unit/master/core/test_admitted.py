@@ -1,5 +1,7 @@
 """The record of an agent: whoever changes it keeps what others have put there."""
 
+from typing import Any
+
 from master.core import admitted
 from master.core.cluster import Options
 from mesos_py.v1 import registry_pb2 as reg
@@ -15,7 +17,8 @@ def altered(**fields):
 
 
 def test_a_change_keeps_the_other_fields_and_is_read_at_once():
-    world, done = World(Options(durable=True)), []
+    world = World(Options(durable=True))
+    done: list[Any] = []
     now = world.clock.now()
 
     def put_info(record):
@@ -45,7 +48,8 @@ def test_what_is_read_is_a_copy():
 
 
 def test_a_record_that_is_removed_is_gone_for_later_decisions_before_it_is_stored():
-    world, done = World(Options(durable=True)), []
+    world = World(Options(durable=True))
+    done: list[Any] = []
     now = world.clock.now()
     admitted.change(world.cluster, "a1", altered(deactivated=True), admitted.nothing_follows, now)
     world.stored()

@@ -50,8 +50,8 @@ class Scene:
             said = Call.AcceptInverseOffers(inverse_offer_ids=ids, filters=filters)
             framework.call(type=Call.ACCEPT_INVERSE_OFFERS, accept_inverse_offers=said)
         else:
-            said = Call.DeclineInverseOffers(inverse_offer_ids=ids, filters=filters)
-            framework.call(type=Call.DECLINE_INVERSE_OFFERS, decline_inverse_offers=said)
+            refused = Call.DeclineInverseOffers(inverse_offer_ids=ids, filters=filters)
+            framework.call(type=Call.DECLINE_INVERSE_OFFERS, decline_inverse_offers=refused)
 
     def wait(self, seconds):
         """Time passes, and the agents are there."""

@@ -1,5 +1,7 @@
 """drain, deactivate, reactivate and gone, and how agents are listed meanwhile."""
 
+from typing import Any
+
 import pytest
 
 from mesos_py.cli import drain
@@ -23,7 +25,7 @@ def agent(master):
 @pytest.fixture
 def looks(monkeypatch, master):
     """Instead of pauses: what happens between one look at the agent and the next."""
-    steps = []
+    steps: list[Any] = []
 
     class Time:
         now = 0.0
