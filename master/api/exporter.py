@@ -8,6 +8,7 @@ from typing import Final
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from master.core.cluster import Cluster
+from master.core.machines import MODE
 from master.registry.registrar import Figures
 from mesos_py.states import is_terminal
 
@@ -25,6 +26,10 @@ def gauges(c: Cluster, step_failures: int) -> dict[str, float]:
         "agents_connected": sum(agent.connected for agent in c.agents.values()),
         "agents_expected": len(c.expected),
         "agents_awaiting_removal": len(c.removals),
+        "agents_draining": sum(agent.draining for agent in c.agents.values()),
+        "agents_out_of_service": sum(agent.deactivated for agent in c.agents.values()),
+        "machines_down": sum(each.mode == MODE.DOWN for each in c.machines),
+        "inverse_offers_outstanding": len(c.inverse.offers),
         "offers_held_back": c.recovery.held,
         "frameworks": len(c.frameworks),
         "frameworks_connected": sum(f.connected for f in c.frameworks.values()),

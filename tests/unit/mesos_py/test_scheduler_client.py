@@ -9,7 +9,13 @@ from mesos_py.errors import MasterUnreachable, Refused, Unavailable
 from mesos_py.rpc import LinkTimeouts
 from mesos_py.scheduler import SchedulerClient
 from mesos_py.scheduler.aio import Acknowledgements
-from mesos_py.testing.builders import make_framework, make_offer, make_status, make_task
+from mesos_py.testing.builders import (
+    make_framework,
+    make_inverse_offer,
+    make_offer,
+    make_status,
+    make_task,
+)
 from mesos_py.testing.fake_master import FakeMaster, update_event
 from mesos_py.v1.scheduler_pb2 import Call, Event
 
@@ -48,6 +54,24 @@ async def test_events_come_one_by_one_and_calls_go_out(master):
         client.launch_tasks(offers.offers.offers, make_task("t1"))
         await asyncio.to_thread(master.wait_for, Call.ACCEPT)
     assert kinds(master)[-1] == Call.TEARDOWN
+
+
+async def test_inverse_offers_come_and_are_answered(master):
+    async with client_of(master) as client:
+        events = aiter(client)
+        await next_of(events, Event.SUBSCRIBED)
+        master.inverse_offer(make_inverse_offer("i1"), make_inverse_offer("i2"))
+        asked = await next_of(events, Event.INVERSE_OFFERS)
+        first, second = asked.inverse_offers.inverse_offers
+        assert first.unavailability.HasField("start")
+        client.accept_inverse_offers(first, filters=60)
+        client.decline_inverse_offers([second])
+        await asyncio.to_thread(master.wait_for, Call.DECLINE_INVERSE_OFFERS)
+        [accepted] = await asyncio.to_thread(master.wait_for, Call.ACCEPT_INVERSE_OFFERS)
+        assert accepted.accept_inverse_offers.inverse_offer_ids == [first.id]
+        master.rescind_inverse_offer("i2")
+        gone = await next_of(events, Event.RESCIND_INVERSE_OFFER)
+        assert gone.rescind_inverse_offer.inverse_offer_id == second.id
 
 
 async def test_update_is_acknowledged_once_what_follows_is_asked_for(master):
