@@ -14,7 +14,7 @@ from tests.kit.dockerd import PrivateDockerd
 DEPLOY: Final = Path(__file__).parents[2] / "deploy"
 ZOOKEEPERS: Final = ("zk1", "zk2", "zk3")
 MASTERS: Final = ("master1", "master2", "master3")
-_LIMIT_S: Final = 120
+_LIMIT_S: Final = 240
 
 
 class Compose:

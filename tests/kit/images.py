@@ -21,7 +21,7 @@ from tests.kit.wheels import ROOT, SOURCES, wheelhouse
 BASE: Final = "python-here:1"
 MESOS_PY: Final = "mesos-py:test"
 ZOOKEEPER: Final = "zookeeper-here:1"
-_BUILD_WITHIN_S: Final = 120
+_BUILD_WITHIN_S: Final = 300
 # Of the standard library; site-packages are this machine's own.
 _LEFT_OUT: Final = re.compile(
     r"site-packages|dist-packages|test|idlelib|lib2to3|pydoc_data|tkinter|turtledemo|config-.*"
