@@ -72,14 +72,7 @@ class Daemon:
     def launch(self) -> Self:
         """Start it, and wait for nothing."""
         self._port_file.unlink(missing_ok=True)
-        argv = [*MESOS_PY, self._kind]
-        flags = {
-            "work_dir": str(self.work_dir),
-            "port_file": str(self._port_file),
-            **self.flags,
-        }
-        for name, value in flags.items():
-            argv += [f"--{name.replace('_', '-')}", value]
+        argv = self.argv()
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 argv,
@@ -90,6 +83,18 @@ class Daemon:
                 stderr=log,
             )
         return self
+
+    def argv(self) -> list[str]:
+        """What is started."""
+        flags = {
+            "work_dir": str(self.work_dir),
+            "port_file": str(self._port_file),
+            **self.flags,
+        }
+        argv = [*MESOS_PY, self._kind]
+        for name, value in flags.items():
+            argv += [f"--{name.replace('_', '-')}", value]
+        return argv
 
     @property
     def process(self) -> subprocess.Popen[bytes]:
