@@ -141,6 +141,12 @@ class Daemon:
             self.paused = False
 
 
+def internal_errors(log: str) -> list[str]:
+    """Records with a traceback, except of bytes that are no message at all."""
+    records = _RECORD.split(log)
+    return [each for each in records if "Traceback" in each and "[DecodeError]" not in each]
+
+
 class Cluster:
     """See the module's docstring.  `flags` are those of the master."""
 
@@ -288,9 +294,8 @@ class Cluster:
     def assert_no_internal_error(self) -> None:
         """No daemon has logged a traceback, except of bytes that are no message at all."""
         for daemon in self.daemons:
-            for record in _RECORD.split(daemon.log):
-                if "Traceback" in record and "[DecodeError]" not in record:
-                    raise AssertionError(f"{daemon.name}: {record}")
+            for record in internal_errors(daemon.log):
+                raise AssertionError(f"{daemon.name}: {record}")
 
     @contextmanager
     def undisturbed(self) -> Iterator[None]:

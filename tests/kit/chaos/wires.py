@@ -93,9 +93,7 @@ class Wires:
     def dropped(self) -> int:
         """How many packets the faults of the moment have swallowed since the last change."""
         words = self._nft("list", "table", *_TABLE.split()).split()
-        return sum(
-            int(words[place + 1]) for place, word in enumerate(words) if word == "packets"
-        )
+        return sum(int(words[place + 1]) for place, word in enumerate(words) if word == "packets")
 
     def slow(self, host: Host, bytes_s: int) -> None:
         """What leaves the host, and what comes to it, is let through no faster."""

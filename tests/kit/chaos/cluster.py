@@ -1,0 +1,272 @@
+"""A cluster in which each master, agent and scheduler is a host of its own.
+
+::
+
+    with ChaosCluster(tmp_path, Plan(short=100)) as cluster:
+        cluster.agents[0].kill()
+        ...
+        cluster.prove()
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Self
+
+from tests.kit.chaos import checker, ledger, marks, probe
+from tests.kit.chaos.checker import View
+from tests.kit.chaos.daemons import Disk, HostDaemon, SchedulerDaemon
+from tests.kit.chaos.hosts import Host, Network
+from tests.kit.chaos.ledger import Entry
+from tests.kit.chaos.wires import Wires
+from tests.kit.chaos.workload import Plan
+from tests.kit.cluster import internal_errors
+from tests.kit.waiting import until
+
+MASTER_PORT: Final = "5050"
+# Short, so that a cut of seconds is one that everybody notices.
+MASTER_FLAGS: Final = {
+    "port": MASTER_PORT,
+    "heartbeat": "1s",
+    "agent_ping_interval": "1s",
+    "max_agent_ping_timeouts": "5",
+    "agent_reregister_timeout": "8s",
+    "offer_timeout": "10s",
+}
+AGENT_FLAGS: Final = {
+    "resources": "cpus:4;mem:1024;disk:0;ports:[21000-21099]",
+    "registration_backoff": "200ms",
+    "executor_shutdown_grace_period": "1s",
+}
+# All that was lost has to be found again within this time after everything is healed.
+DONE_S: Final = 60.0
+REST_S: Final = 30.0
+_LOOK_S: Final = 0.2
+
+
+class ChaosCluster:
+    """See the module's docstring.  When the block begins all are ready and work is done;
+    when it ends all have to end in peace."""
+
+    def __init__(
+        self,
+        directory: Path,
+        plan: Plan | None = None,
+        *,
+        agents: int = 2,
+        agent_disk: str | None = None,
+        master_flags: dict[str, str] | None = None,
+    ) -> None:
+        self.directory = directory
+        # Tasks may run as other users: they must reach their sandboxes.
+        directory.chmod(0o755)
+        self._stack = ExitStack()
+        self.network = self._stack.enter_context(Network())
+        self.wires = Wires(self.network)
+        self.masters = [self._daemon("master", "master0", {**MASTER_FLAGS, **(master_flags or {})})]
+        self.address = ",".join(f"{m.host.address}:{MASTER_PORT}" for m in self.masters)
+        self.agents = [self._agent(f"agent{n}", agent_disk) for n in range(agents)]
+        given = plan or Plan("", "")
+        self.plan = replace(given, master=self.address, directory=str(directory))
+        host = self.network.host("scheduler0")
+        self.scheduler = SchedulerDaemon(host, directory, self.plan)
+        self._operator = self.network.host("operator")
+        # Daemons that are down on purpose, and what ended without having been asked to.
+        self._down: set[str] = set()
+        self.ended: list[str] = []
+
+    def _daemon(self, kind: str, name: str, flags: dict[str, str]) -> HostDaemon:
+        return HostDaemon(kind, self.network.host(name), self.directory, flags)
+
+    def _agent(self, name: str, disk: str | None) -> HostDaemon:
+        flags = {**AGENT_FLAGS, "master": self.address, "hostname": name}
+        agent = self._daemon("agent", name, flags)
+        if disk is not None:
+            agent.disk = Disk(agent.work_dir, disk)
+            self._stack.callback(agent.disk.close)
+        return agent
+
+    @property
+    def daemons(self) -> list[HostDaemon]:
+        return [*self.masters, *self.agents, self.scheduler]
+
+    @property
+    def hosts(self) -> dict[str, Host]:
+        return self.network.hosts
+
+    def daemon(self, name: str) -> HostDaemon:
+        (found,) = [daemon for daemon in self.daemons if daemon.name == name]
+        return found
+
+    def disk(self, name: str) -> Disk:
+        disk = self.daemon(name).disk
+        assert disk is not None, f"{name} has no disk of its own"
+        return disk
+
+    # ---- Life --------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        try:
+            for master in self.masters:
+                master.start()
+            for agent in self.agents:
+                agent.launch()
+            for agent in self.agents:
+                agent.ready()
+            self.scheduler.start()
+        except BaseException:
+            self._kill_all()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            codes = self._end() if kind is None else {}
+        finally:
+            self._kill_all()
+        assert set(codes.values()) <= {0}, codes
+
+    def _end(self) -> dict[str, int]:
+        codes = {self.scheduler.name: self.scheduler.stop()}
+        codes |= {agent.name: agent.end() for agent in self.agents}
+        return codes | {master.name: master.stop() for master in self.masters}
+
+    def _kill_all(self) -> None:
+        """Whatever has been started, tasks too."""
+        for daemon in reversed(self.daemons):
+            if daemon.alive:
+                daemon.kill()
+        end = time.monotonic() + REST_S
+        # Those who end by themselves get no signal; those who start others go first.
+        while (strays := self._strays()) and time.monotonic() < end:
+            for pid in strays:
+                _kill(pid)
+            time.sleep(0.01)
+        self._stack.close()
+
+    def _strays(self) -> list[int]:
+        """Processes that work in this cluster's directory."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            try:
+                here = process.joinpath("cwd").readlink().is_relative_to(self.directory)
+            except OSError:
+                continue
+            if here and not _is_zombie(process):
+                found.append(int(process.name))
+        return found
+
+    # ---- Faults ---------------------------------------------------------------------
+
+    def take_down(self, name: str, how: str) -> None:
+        """End a daemon ("kill": by SIGKILL, "stop": by SIGTERM); it stays down."""
+        self._down.add(name)
+        daemon = self.daemon(name)
+        if not daemon.alive:
+            return
+        if how == "kill":
+            daemon.kill()
+        else:
+            code = daemon.stop()
+            assert code == 0, f"{name} ended with {code} when asked to: {daemon.tail()}"
+
+    def bring_up(self, name: str) -> None:
+        """Start a daemon again; waits for nothing."""
+        self._down.discard(name)
+        self.daemon(name).launch()
+
+    def supervise(self) -> None:
+        """Start again what has ended by itself, as an operator's supervisor does."""
+        for daemon in self.daemons:
+            if not daemon.alive and daemon.name not in self._down:
+                self.ended.append(f"{daemon.name} ended with {daemon.process.returncode}")
+                daemon.launch()
+
+    # ---- What has come of it -------------------------------------------------------
+
+    def ledger(self) -> list[Entry]:
+        return ledger.read(self.plan.ledger)
+
+    def count(self, kind: str, **fields: Any) -> int:
+        """How many entries of this kind with these fields are in the ledger."""
+        wanted = {"kind": kind, **fields}.items()
+        return sum(wanted <= entry.items() for entry in self.ledger())
+
+    def wait_for(self, kind: str, count: int = 1, limit_s: float = REST_S, **fields: Any) -> None:
+        until(lambda: self.count(kind, **fields) >= count, limit_s)
+
+    def runs(self) -> list[marks.Run]:
+        return marks.read(self.plan.marks)
+
+    def summary(self) -> str:
+        """How many tasks there were, and how many statuses of each kind."""
+        entries = self.ledger()
+        counts = Counter(entry.get("state", entry["kind"]) for entry in entries)
+        return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+
+    def view(self) -> View | None:
+        return probe.ask(self._operator, self.address)
+
+    def finish(self, limit_s: float = DONE_S) -> None:
+        """No new work, and wait until the framework has heard of everything's end."""
+        self.plan.release.touch()
+        self.plan.enough.touch()
+        self._patiently(lambda: self.count("enough") and self.count("done"), limit_s)
+
+    def findings(self, may_fail: bool = False, limit_s: float = DONE_S) -> list[str]:
+        """What is wrong after all has been healed; see `checker`."""
+        self.finish(limit_s)
+        plan, found = self.plan, self._of_rest()
+        found += self.ended
+        found += checker.findings(
+            plan.short, plan.long, self.ledger(), self.runs(), may_fail=may_fail
+        )
+        return found + [
+            f"{daemon.name} failed: {record}"
+            for daemon in self.daemons
+            for record in internal_errors(daemon.log)
+        ]
+
+    def prove(self, may_fail: bool = False, limit_s: float = DONE_S) -> None:
+        found = self.findings(may_fail, limit_s)
+        assert not found, "\n".join(found)
+
+    def _of_rest(self) -> list[str]:
+        found: list[str] = ["no master answers"]
+
+        def at_rest() -> bool:
+            view = self.view()
+            if view is not None:
+                found[:] = checker.of_rest(view, len(self.agents))
+            return not found
+
+        self._patiently(at_rest, REST_S)
+        return found
+
+    def _patiently(self, done: Callable[[], object], limit_s: float) -> None:
+        """Wait, but not longer than that: what is not so then is for the checker to say."""
+        end = time.monotonic() + limit_s
+        while not done() and time.monotonic() < end:
+            self.supervise()
+            time.sleep(_LOOK_S)
+
+
+def _is_zombie(process: Path) -> bool:
+    try:
+        return process.joinpath("stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
