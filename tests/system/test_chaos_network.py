@@ -82,7 +82,7 @@ def test_one_port_can_be_blocked(network):
 
 def connects(source: Host, target: Host, port: int) -> bool:
     with target.inside(lambda: socket.create_server((target.address, port))):
-        with source.inside(lambda: socket.socket()) as trying:
+        with source.inside(socket.socket) as trying:
             trying.settimeout(0.3)
             try:
                 trying.connect((target.address, port))

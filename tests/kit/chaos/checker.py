@@ -6,6 +6,7 @@ what masters and agents say when all is at rest, and returns what is wrong, in w
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -112,7 +113,7 @@ def _of_runs(told: Told, runs: Sequence[Run], may_fail: bool) -> list[str]:
         how = "twice at once" if _overlap(runs) else "twice"
         return [f"{task_id}: ran {how}: {runs}; was told {story}"]
     if final in NEVER_RAN:
-        return [f"{task_id}: ended as {final} and has run: {runs[0]}; was told {story}"] * len(runs)
+        return [f"{task_id}: ended as {final} and has run: {run}; was told {story}" for run in runs]
     if final == "FINISHED":
         if not runs or runs[0].ended is None:
             return [f"{task_id}: FINISHED and has left no mark of it: {runs}; was told {story}"]
@@ -127,7 +128,7 @@ def _overlap(runs: Sequence[Run]) -> bool:
     ordered = sorted(runs, key=lambda run: run.begun)
     return any(
         earlier.ended is None or later.begun < earlier.ended
-        for earlier, later in zip(ordered, ordered[1:], strict=False)
+        for earlier, later in itertools.pairwise(ordered)
     )
 
 
