@@ -102,6 +102,11 @@ class Daemon:
         return self._process
 
     @property
+    def started(self) -> bool:
+        """Whether it ever was."""
+        return self._process is not None
+
+    @property
     def alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 

@@ -28,7 +28,6 @@ from tests.kit.chaos.ledger import Entry
 from tests.kit.chaos.wires import Wires
 from tests.kit.chaos.workload import Plan
 from tests.kit.cluster import internal_errors
-from tests.kit.waiting import until
 
 MASTER_PORT: Final = "5050"
 # Short, so that a cut of seconds is one that everybody notices.
@@ -62,11 +61,13 @@ class ChaosCluster:
         *,
         agents: int = 2,
         agent_disk: str | None = None,
+        start_scheduler: bool = True,
         master_flags: dict[str, str] | None = None,
     ) -> None:
         self.directory = directory
         # Tasks may run as other users: they must reach their sandboxes.
         directory.chmod(0o755)
+        self._start_scheduler = start_scheduler
         self._stack = ExitStack()
         self.network = self._stack.enter_context(Network())
         self.wires = Wires(self.network)
@@ -120,7 +121,8 @@ class ChaosCluster:
                 agent.launch()
             for agent in self.agents:
                 agent.ready()
-            self.scheduler.start()
+            if self._start_scheduler:
+                self.scheduler.start()
         except BaseException:
             self._kill_all()
             raise
@@ -185,7 +187,7 @@ class ChaosCluster:
     def supervise(self) -> None:
         """Start again what has ended by itself, as an operator's supervisor does."""
         for daemon in self.daemons:
-            if not daemon.alive and daemon.name not in self._down:
+            if daemon.started and not daemon.alive and daemon.name not in self._down:
                 self.ended.append(f"{daemon.name} ended with {daemon.process.returncode}")
                 daemon.launch()
 
@@ -200,7 +202,23 @@ class ChaosCluster:
         return sum(wanted <= entry.items() for entry in self.ledger())
 
     def wait_for(self, kind: str, count: int = 1, limit_s: float = REST_S, **fields: Any) -> None:
-        until(lambda: self.count(kind, **fields) >= count, limit_s)
+        self.wait_until(lambda: self.count(kind, **fields) >= count, limit_s)
+
+    def wait_until(self, done: Callable[[], object], limit_s: float = REST_S) -> None:
+        assert self._patiently(done, limit_s), f"not within {limit_s:g} s; {self.summary()}"
+
+    def sleep(self, seconds: float) -> None:
+        """Let it work."""
+        self._patiently(lambda: False, seconds)
+
+    def finished_on(self, host: str, since_s: float) -> bool:
+        """Whether a task that was launched there after this moment has finished."""
+        entries = [entry for entry in self.ledger() if entry["at"] > since_s]
+        there = {e["task"] for e in entries if e["kind"] == "launch" and e["host"] == host}
+        return any(
+            e["kind"] == "update" and e["state"] == "FINISHED" and e["task"] in there
+            for e in entries
+        )
 
     def runs(self) -> list[marks.Run]:
         return marks.read(self.plan.marks)
@@ -250,12 +268,13 @@ class ChaosCluster:
         self._patiently(at_rest, REST_S)
         return found
 
-    def _patiently(self, done: Callable[[], object], limit_s: float) -> None:
-        """Wait, but not longer than that: what is not so then is for the checker to say."""
+    def _patiently(self, done: Callable[[], object], limit_s: float) -> bool:
+        """Wait, but not longer than that; whether it came to be so."""
         end = time.monotonic() + limit_s
-        while not done() and time.monotonic() < end:
+        while not (is_done := bool(done())) and time.monotonic() < end:
             self.supervise()
             time.sleep(_LOOK_S)
+        return is_done
 
 
 def _is_zombie(process: Path) -> bool:

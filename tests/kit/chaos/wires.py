@@ -9,6 +9,7 @@ A slow link is a token bucket at both ends of a host's cable; what waits in it i
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -80,20 +81,26 @@ class Wires:
     def __init__(self, network: Network) -> None:
         self._network = network
         self._drops: list[Drop] = []
+        self._dropped_before = 0
 
     def add(self, drops: Iterable[Drop]) -> None:
-        self._drops.extend(drops)
-        self._apply()
+        self._replace([*self._drops, *drops])
 
     def remove(self, drops: Iterable[Drop]) -> None:
+        left = list(self._drops)
         for drop in drops:
-            self._drops.remove(drop)
-        self._apply()
+            left.remove(drop)
+        self._replace(left)
 
     def dropped(self) -> int:
-        """How many packets the faults of the moment have swallowed since the last change."""
+        """How many packets have vanished so far."""
+        return self._dropped_before + self._dropped_now()
+
+    def _dropped_now(self) -> int:
+        if not self._drops:
+            return 0
         words = self._nft("list", "table", *_TABLE.split()).split()
-        return sum(int(words[place + 1]) for place, word in enumerate(words) if word == "packets")
+        return sum(int(count) for word, count in itertools.pairwise(words) if word == "packets")
 
     def slow(self, host: Host, bytes_s: int) -> None:
         """What leaves the host, and what comes to it, is let through no faster."""
@@ -108,8 +115,11 @@ class Wires:
         host.inside(lambda: _free("eth0"))
         self._network.on_switch(lambda: _free(host.port))
 
-    def _apply(self) -> None:
-        self._nft("-f", "-", text=table(self._drops))
+    def _replace(self, drops: list[Drop]) -> None:
+        # The counters go with the rules.
+        self._dropped_before = self.dropped()
+        self._nft("-f", "-", text=table(drops))
+        self._drops = drops
 
     def _nft(self, *args: str, text: str = "") -> str:
         def run() -> str:

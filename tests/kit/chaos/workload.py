@@ -4,7 +4,7 @@
 any moment: the next one is the same framework and goes on from the ledger.
 
 Kinds of entries in the ledger: `registered` (framework, epoch of the scheduler's life),
-`disconnected`, `launch` (work, task, agent: about to be accepted), `update` (task, state,
+`disconnected`, `launch` (work, task, agent, its host: about to be accepted), `update` (task, state,
 uuid, reason, message), `refused`, `enough`, `done` (nothing is left to do).
 
 Each run of a task makes its marks in one file: "task run start|end seconds pid".
@@ -186,7 +186,7 @@ class Workload:
         while self._book.wants_offers and room.take(need):
             work, task_id = self._book.next_work()
             tasks.append(self._task(work, task_id, offer))
-            launch = {"kind": "launch", "work": work, "task": task_id}
+            launch = {"kind": "launch", "work": work, "task": task_id, "host": offer.hostname}
             entries.append(self._enter({**launch, "agent": offer.agent_id.value}))
         self._file.write(entries)
         self._client.launch_tasks(offer, tasks, filters=_REFUSE_S)
