@@ -14,8 +14,11 @@ FAST_TESTS := $(wildcard tests/unit tests/property)
 PYTEST_ARGS ?=
 # make bench NAME=launch
 NAME ?=
+# make chaos MINUTES=30 SEED=7; without a seed one is drawn
+MINUTES ?= 30
+SEED ?=
 
-.PHONY: help setup demo proto proto-check docs format lint types test test-vm test-fast bench clean distclean
+.PHONY: help setup demo proto proto-check docs format lint types test test-vm test-fast chaos bench clean distclean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +59,9 @@ test-vm: setup ## tests in a virtual machine with cgroup v2 (builds its disk fir
 
 test-fast: lint types ## lint, types, unit and property tests (short): under a minute
 	@HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest -n auto $(PYTEST_ARGS) $(FAST_TESTS)
+
+chaos: setup-for-tests ## random faults against a cluster of network namespaces; MINUTES=30 SEED=7 (printed)
+	@$(BIN)/python -m tests.kit.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 bench: setup ## measure, print tables, save plots and JSON; NAME=launch for one of them
 	@$(BIN)/python -m bench $(NAME)

@@ -11,7 +11,8 @@ set -euo pipefail
 
 # Debian packages that tests need beyond Python: the one place where they are listed.
 TEST_PACKAGES=(
-    apache2-bin busybox-static docker-compose docker.io e2fsprogs httperf iproute2 runc systemd zookeeper
+    apache2-bin busybox-static docker-compose docker.io e2fsprogs httperf iproute2 nftables runc
+    systemd zookeeper
 )
 # What `make test-vm` needs besides.
 VM_PACKAGES=(debootstrap qemu-system-x86)

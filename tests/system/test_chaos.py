@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kit.chaos.cluster import ChaosCluster
+from tests.kit.chaos.run import Size, round_of_faults
 from tests.kit.chaos.workload import Plan
 
 pytestmark = pytest.mark.needs("root", "nft", "unshare", "nsenter")
@@ -15,3 +16,10 @@ def test_without_faults_all_work_is_done_and_nothing_is_left(tmp_path):
         cluster.wait_for("update", 40, state="FINISHED")
         cluster.prove()
         assert len(cluster.runs()) == 42
+
+
+@pytest.mark.parametrize("seed", [103])
+def test_a_round_of_random_faults_loses_nothing(tmp_path, seed):
+    told: list[str] = []
+    found = round_of_faults(tmp_path, seed, Size(length_s=40), told.append)
+    assert not found, "\n".join([*found, *told, f"once more: make chaos MINUTES=0 SEED={seed}"])

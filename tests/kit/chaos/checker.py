@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -49,6 +49,7 @@ class Told:
     """What the framework was told of one task."""
 
     task_id: str
+    host: str = ""
     states: list[str] = field(default_factory=list)
     finals: list[str] = field(default_factory=list)
     went_back: list[str] = field(default_factory=list)
@@ -60,9 +61,9 @@ def findings(
     ledger: Sequence[Entry],
     runs: Sequence[Run],
     *,
-    may_fail: bool = False,
+    may_fail: Collection[str] = (),
 ) -> list[str]:
-    """What is wrong with the tasks.  `may_fail`: tasks may fail by what was done to them."""
+    """What is wrong with the tasks.  `may_fail`: hosts whose tasks may fail by what was done."""
     told = _told(ledger)
     by_task: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
@@ -70,7 +71,7 @@ def findings(
     found = [f"{task_id}: ran and was never launched" for task_id in by_task.keys() - told.keys()]
     for each in told.values():
         found += _of_states(each)
-        found += _of_runs(each, by_task.get(each.task_id, []), may_fail)
+        found += _of_runs(each, by_task.get(each.task_id, []), each.host in may_fail)
     found += _of_works(short, long, ledger)
     return found
 
@@ -79,7 +80,7 @@ def _told(ledger: Iterable[Entry]) -> dict[str, Told]:
     told: dict[str, Told] = {}
     for entry in ledger:
         if entry["kind"] == "launch":
-            told[entry["task"]] = Told(entry["task"])
+            told[entry["task"]] = Told(entry["task"], entry["host"])
         elif entry["kind"] == "update":
             each = told.setdefault(entry["task"], Told(entry["task"]))
             state = entry["state"]

@@ -14,7 +14,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +44,7 @@ AGENT_FLAGS: Final = {
     "registration_backoff": "200ms",
     "executor_shutdown_grace_period": "1s",
 }
+DISK_SIZE: Final = "32m"
 # All that was lost has to be found again within this time after everything is healed.
 DONE_S: Final = 60.0
 REST_S: Final = 30.0
@@ -60,7 +61,7 @@ class ChaosCluster:
         plan: Plan | None = None,
         *,
         agents: int = 2,
-        agent_disk: str | None = None,
+        disks: Collection[str] = (),
         start_scheduler: bool = True,
         master_flags: dict[str, str] | None = None,
     ) -> None:
@@ -73,7 +74,7 @@ class ChaosCluster:
         self.wires = Wires(self.network)
         self.masters = [self._daemon("master", "master0", {**MASTER_FLAGS, **(master_flags or {})})]
         self.address = ",".join(f"{m.host.address}:{MASTER_PORT}" for m in self.masters)
-        self.agents = [self._agent(f"agent{n}", agent_disk) for n in range(agents)]
+        self.agents = [self._agent(f"agent{n}", disks) for n in range(agents)]
         given = plan or Plan("", "")
         self.plan = replace(given, master=self.address, directory=str(directory))
         host = self.network.host("scheduler0")
@@ -86,11 +87,11 @@ class ChaosCluster:
     def _daemon(self, kind: str, name: str, flags: dict[str, str]) -> HostDaemon:
         return HostDaemon(kind, self.network.host(name), self.directory, flags)
 
-    def _agent(self, name: str, disk: str | None) -> HostDaemon:
+    def _agent(self, name: str, disks: Collection[str]) -> HostDaemon:
         flags = {**AGENT_FLAGS, "master": self.address, "hostname": name}
         agent = self._daemon("agent", name, flags)
-        if disk is not None:
-            agent.disk = Disk(agent.work_dir, disk)
+        if name in disks:
+            agent.disk = Disk(agent.work_dir, DISK_SIZE)
             self._stack.callback(agent.disk.close)
         return agent
 
@@ -238,10 +239,12 @@ class ChaosCluster:
         self.plan.enough.touch()
         self._patiently(lambda: self.count("enough") and self.count("done"), limit_s)
 
-    def findings(self, may_fail: bool = False, limit_s: float = DONE_S) -> list[str]:
+    def findings(self, limit_s: float = DONE_S) -> list[str]:
         """What is wrong after all has been healed; see `checker`."""
         self.finish(limit_s)
         plan, found = self.plan, self._of_rest()
+        # Where there is no room for a sandbox a task fails, and should.
+        may_fail = [agent.name for agent in self.agents if agent.disk is not None]
         found += self.ended
         found += checker.findings(
             plan.short, plan.long, self.ledger(), self.runs(), may_fail=may_fail
@@ -252,8 +255,8 @@ class ChaosCluster:
             for record in internal_errors(daemon.log)
         ]
 
-    def prove(self, may_fail: bool = False, limit_s: float = DONE_S) -> None:
-        found = self.findings(may_fail, limit_s)
+    def prove(self, limit_s: float = DONE_S) -> None:
+        found = self.findings(limit_s)
         assert not found, "\n".join(found)
 
     def _of_rest(self) -> list[str]:

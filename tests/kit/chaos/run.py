@@ -33,7 +33,8 @@ def round_of_faults(
 ) -> list[str]:
     """Start a cluster, do to it what the seed says, heal it; what was wrong afterwards."""
     plan = Plan("", "", PLENTY, size.long, size.seconds, size.cpus)
-    with ChaosCluster(directory, plan, agents=size.agents) as cluster:
+    disks = ("agent0",)
+    with ChaosCluster(directory, plan, agents=size.agents, disks=disks) as cluster:
         steps = schedule(seed, roster_of(cluster), size.length_s)
         for step in steps:
             say(str(step))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from tests.kit.chaos.checker import AgentView, View, findings, of_rest
@@ -11,7 +13,8 @@ from tests.kit.chaos.marks import Run, runs
 
 def launched(task_id: str, at: float = 1.0) -> Entry:
     work = task_id.partition(".")[0]
-    return {"at": at, "kind": "launch", "work": work, "task": task_id, "agent": "A1"}
+    launch = {"at": at, "kind": "launch", "work": work, "task": task_id}
+    return {**launch, "agent": "A1", "host": "agent0"}
 
 
 def told(task_id: str, *states: str) -> list[Entry]:
@@ -22,7 +25,7 @@ def run(task_id: str, begun: float = 1.0, ended: float | None = 2.0) -> Run:
     return Run(task_id, f"{task_id} {begun}", 100, begun, ended)
 
 
-def one(*states: str, ran: list[Run], may_fail: bool = False) -> list[str]:
+def one(*states: str, ran: list[Run], may_fail: Sequence[str] = ()) -> list[str]:
     """What is found of a single task; that its work was not done is left out."""
     ledger = [launched("short0.1"), *told("short0.1", *states)]
     found = findings(1, 0, ledger, ran, may_fail=may_fail)
@@ -93,7 +96,8 @@ def test_an_end_that_nobody_asked_for_is_found(state):
 
 
 def test_tasks_may_fail_where_that_is_what_was_done_to_them():
-    assert one("FAILED", ran=[run("short0.1")], may_fail=True) == []
+    assert one("FAILED", ran=[run("short0.1")], may_fail=["agent0"]) == []
+    assert one("FAILED", ran=[run("short0.1")], may_fail=["agent1"]) != []
 
 
 def test_work_that_was_not_done_is_found():
