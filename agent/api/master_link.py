@@ -176,7 +176,7 @@ class MasterLink:
             conversation.cut(Refused(f"{self._address} gives {text}"))
             return
         if not self._registered:
-            refusal = self._answered(message.events[0], conversation)
+            refusal = self._answered(message, conversation)
             if refusal is not None:
                 conversation.cut(refusal)
                 return
@@ -192,9 +192,12 @@ class MasterLink:
             self._events.master_said(events, message.epoch)
 
     def _answered(
-        self, first: Event, conversation: Conversation[agent_pb2.Calls, agent_pb2.Events]
+        self,
+        message: agent_pb2.Events,
+        conversation: Conversation[agent_pb2.Calls, agent_pb2.Events],
     ) -> MesosPyError | None:
         """The answer to REGISTER; an error says that this agent is not registered."""
+        first = message.events[0]
         if first.type == Event.REFUSED:
             refused = first.refused
             if refused.final:
@@ -210,7 +213,7 @@ class MasterLink:
         # The master pings; what else it says shows as well that it is there.
         conversation.expect(first.registered.ping_timeout_seconds or self._timeouts.agent_silence_s)
         agent_id = first.registered.agent_id.value
-        log.info("registered", master=str(self._address), agent=agent_id)
+        log.info("registered", master=str(self._address), agent=agent_id, epoch=message.epoch)
         return None
 
     async def _watch_leader(

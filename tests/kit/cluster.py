@@ -107,6 +107,11 @@ class Daemon:
         return self._process is not None
 
     @property
+    def is_ready(self) -> bool:
+        """Whether it has said that it is, in this life."""
+        return self._port_file.exists()
+
+    @property
     def alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.kit.chaos.hosts import Host, Network
-from tests.kit.chaos.wires import Drop, Wires, alone, both_ways, lossy, one_way
+from tests.kit.chaos.wires import Drop, Wires, both_ways, lossy, one_way
 from tests.kit.networks import device_names
 
 pytestmark = pytest.mark.needs("root", "nft")
@@ -62,14 +62,6 @@ def test_a_cut_is_one_way_or_both_and_heals(network):
     assert (arrived(a, b), arrived(b, a), arrived(b, c)) == (0, 0, 1)
     wires.remove(both_ways(a, b))
     assert (arrived(a, b), arrived(b, a)) == (1, 1)
-
-
-def test_a_host_can_be_alone(network):
-    a, b, c = (network.host(name) for name in "abc")
-    wires = Wires(network)
-    wires.add(alone(a))
-    pairs = [(a, b), (b, a), (c, a), (b, c)]
-    assert [arrived(*pair) for pair in pairs] == [0, 0, 0, 1]
 
 
 def test_one_port_can_be_blocked(network):

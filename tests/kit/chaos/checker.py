@@ -42,6 +42,8 @@ class View:
     agents: tuple[AgentView, ...]
     tasks: tuple[str, ...]
     step_failures: float = 0
+    # The number that a writer had them store last; see `leaders.py`.
+    stored: int | None = None
 
 
 @dataclass

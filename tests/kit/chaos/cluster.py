@@ -20,16 +20,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from tests.kit.chaos import checker, ledger, marks, probe
+from agent.isolation.network import namespaces
+from tests.kit.chaos import checker, leaders, ledger, marks, probe, writer
 from tests.kit.chaos.checker import View
-from tests.kit.chaos.daemons import Disk, HostDaemon, SchedulerDaemon
+from tests.kit.chaos.daemons import (
+    Anything,
+    Disk,
+    HostDaemon,
+    SchedulerDaemon,
+    WriterDaemon,
+    ZooKeeperDaemon,
+)
 from tests.kit.chaos.hosts import Host, Network
 from tests.kit.chaos.ledger import Entry
 from tests.kit.chaos.wires import Wires
 from tests.kit.chaos.workload import Plan
 from tests.kit.cluster import internal_errors
+from tests.kit.zookeeper import Ensemble, Place
 
 MASTER_PORT: Final = "5050"
+ZOOKEEPER_PORT: Final = 2181
+SESSION_S: Final = 4.0
 # Short, so that a cut of seconds is one that everybody notices.
 MASTER_FLAGS: Final = {
     "port": MASTER_PORT,
@@ -60,6 +71,8 @@ class ChaosCluster:
         directory: Path,
         plan: Plan | None = None,
         *,
+        masters: int = 1,
+        zookeepers: int = 0,
         agents: int = 2,
         disks: Collection[str] = (),
         start_scheduler: bool = True,
@@ -72,17 +85,40 @@ class ChaosCluster:
         self._stack = ExitStack()
         self.network = self._stack.enter_context(Network())
         self.wires = Wires(self.network)
-        self.masters = [self._daemon("master", "master0", {**MASTER_FLAGS, **(master_flags or {})})]
-        self.address = ",".join(f"{m.host.address}:{MASTER_PORT}" for m in self.masters)
+        self._ensemble, self.zookeepers = self._zookeepers(zookeepers)
+        self.masters = [self._master(f"master{n}", master_flags or {}) for n in range(masters)]
+        self._addresses = ",".join(map(_where, self.masters))
+        # What everybody is told.
+        self.address = self._url() if zookeepers else self._addresses
         self.agents = [self._agent(f"agent{n}", disks) for n in range(agents)]
         given = plan or Plan("", "")
         self.plan = replace(given, master=self.address, directory=str(directory))
         host = self.network.host("scheduler0")
         self.scheduler = SchedulerDaemon(host, directory, self.plan)
         self._operator = self.network.host("operator")
+        self._writer = WriterDaemon(self._operator, directory, self._addresses)
         # Daemons that are down on purpose, and what ended without having been asked to.
         self._down: set[str] = set()
         self.ended: list[str] = []
+
+    def _zookeepers(self, count: int) -> tuple[Ensemble, list[ZooKeeperDaemon]]:
+        hosts = [self.network.host(f"zookeeper{n}") for n in range(count)]
+        places = [
+            Place(host.address, ("nsenter", f"--net={namespaces.path_of(host.namespace)}"))
+            for host in hosts
+        ]
+        ensemble = Ensemble(self.directory / "zookeeper", places=places)
+        return ensemble, [ZooKeeperDaemon(each, ensemble, n) for n, each in enumerate(hosts)]
+
+    def _url(self) -> str:
+        addresses = [f"{each.host.address}:{ZOOKEEPER_PORT}" for each in self.zookeepers]
+        return f"zk://{','.join(addresses)}/mesos"
+
+    def _master(self, name: str, given: dict[str, str]) -> HostDaemon:
+        flags = {**MASTER_FLAGS, **given}
+        if self.zookeepers:
+            flags |= {"zk": self._url(), "zk_session_timeout": f"{SESSION_S:g}s"}
+        return self._daemon("master", name, flags)
 
     def _daemon(self, kind: str, name: str, flags: dict[str, str]) -> HostDaemon:
         return HostDaemon(kind, self.network.host(name), self.directory, flags)
@@ -96,14 +132,14 @@ class ChaosCluster:
         return agent
 
     @property
-    def daemons(self) -> list[HostDaemon]:
-        return [*self.masters, *self.agents, self.scheduler]
+    def daemons(self) -> list[Anything]:
+        return [*self.zookeepers, *self.masters, *self.agents, self.scheduler]
 
     @property
     def hosts(self) -> dict[str, Host]:
         return self.network.hosts
 
-    def daemon(self, name: str) -> HostDaemon:
+    def daemon(self, name: str) -> Anything:
         (found,) = [daemon for daemon in self.daemons if daemon.name == name]
         return found
 
@@ -116,14 +152,16 @@ class ChaosCluster:
 
     def __enter__(self) -> Self:
         try:
-            for master in self.masters:
-                master.start()
-            for agent in self.agents:
-                agent.launch()
-            for agent in self.agents:
-                agent.ready()
+            if self.zookeepers:
+                self._stack.enter_context(self._ensemble)
+            for group in (self.masters, self.agents):
+                for daemon in group:
+                    daemon.launch()
+                for daemon in group:
+                    daemon.ready()
             if self._start_scheduler:
                 self.scheduler.start()
+            self._writer.launch()
         except BaseException:
             self._kill_all()
             raise
@@ -143,7 +181,7 @@ class ChaosCluster:
 
     def _kill_all(self) -> None:
         """Whatever has been started, tasks too."""
-        for daemon in reversed(self.daemons):
+        for daemon in (self._writer, self.scheduler, *self.agents, *self.masters):
             if daemon.alive:
                 daemon.kill()
         end = time.monotonic() + REST_S
@@ -177,8 +215,10 @@ class ChaosCluster:
         if how == "kill":
             daemon.kill()
         else:
+            # Before it is up it knows of no signals.
+            peaceful = {0} if _is_up(daemon) else {0, -signal.SIGTERM}
             code = daemon.stop()
-            assert code == 0, f"{name} ended with {code} when asked to: {daemon.tail()}"
+            assert code in peaceful, f"{name} ended with {code} when asked to"
 
     def bring_up(self, name: str) -> None:
         """Start a daemon again; waits for nothing."""
@@ -189,7 +229,7 @@ class ChaosCluster:
         """Start again what has ended by itself, as an operator's supervisor does."""
         for daemon in self.daemons:
             if daemon.started and not daemon.alive and daemon.name not in self._down:
-                self.ended.append(f"{daemon.name} ended with {daemon.process.returncode}")
+                self.ended.append(f"{daemon.name} ended by itself")
                 daemon.launch()
 
     # ---- What has come of it -------------------------------------------------------
@@ -231,7 +271,7 @@ class ChaosCluster:
         return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
 
     def view(self) -> View | None:
-        return probe.ask(self._operator, self.address)
+        return probe.ask(self._operator, self._addresses)
 
     def finish(self, limit_s: float = DONE_S) -> None:
         """No new work, and wait until the framework has heard of everything's end."""
@@ -242,7 +282,10 @@ class ChaosCluster:
     def findings(self, limit_s: float = DONE_S) -> list[str]:
         """What is wrong after all has been healed; see `checker`."""
         self.finish(limit_s)
-        plan, found = self.plan, self._of_rest()
+        self._writer.stop()
+        view, found = self._at_rest()
+        found += self._of_leaders(view)
+        plan = self.plan
         # Where there is no room for a sandbox a task fails, and should.
         may_fail = [agent.name for agent in self.agents if agent.disk is not None]
         found += self.ended
@@ -259,17 +302,30 @@ class ChaosCluster:
         found = self.findings(limit_s)
         assert not found, "\n".join(found)
 
-    def _of_rest(self) -> list[str]:
-        found: list[str] = ["no master answers"]
+    def _at_rest(self) -> tuple[View | None, list[str]]:
+        """The last view of it, and what is not as it should be."""
+        view: View | None = None
+        found: list[str] = []
 
         def at_rest() -> bool:
+            nonlocal view
             view = self.view()
+            found[:] = ["no master answers"]
             if view is not None:
                 found[:] = checker.of_rest(view, len(self.agents))
             return not found
 
         self._patiently(at_rest, REST_S)
-        return found
+        return view, found
+
+    def terms(self) -> list[leaders.Term]:
+        """All leaderships there were, of each master in order."""
+        return [term for m in self.masters for term in leaders.terms(_where(m), m.log)]
+
+    def _of_leaders(self, view: View | None) -> list[str]:
+        obeyed = {agent.name: leaders.epochs_obeyed(agent.log) for agent in self.agents}
+        stored = None if view is None else view.stored
+        return leaders.findings(self.terms(), writer.read(self._writer.file), stored, obeyed)
 
     def _patiently(self, done: Callable[[], object], limit_s: float) -> bool:
         """Wait, but not longer than that; whether it came to be so."""
@@ -278,6 +334,14 @@ class ChaosCluster:
             self.supervise()
             time.sleep(_LOOK_S)
         return is_done
+
+
+def _where(master: HostDaemon) -> str:
+    return f"{master.host.address}:{MASTER_PORT}"
+
+
+def _is_up(daemon: Anything) -> bool:
+    return isinstance(daemon, ZooKeeperDaemon) or daemon.is_ready
 
 
 def _is_zombie(process: Path) -> bool:

@@ -8,11 +8,12 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 from tests.kit.chaos.hosts import Host
 from tests.kit.chaos.workload import ROOT, Plan
 from tests.kit.cluster import Daemon
+from tests.kit.zookeeper import Ensemble, Server
 
 _MOUNT: Final = 'mount -t tmpfs -o "size=$2" tmpfs "$1" && echo mounted && exec sleep infinity'
 _BLOCK: Final = b"\0" * 65_536
@@ -52,6 +53,68 @@ class SchedulerDaemon(HostDaemon):
         plan = self.plan.write()
         python = ["env", f"PYTHONPATH={ROOT}", sys.executable]
         return [*python, "-m", "tests.kit.chaos.workload", str(plan)]
+
+
+class WriterDaemon(HostDaemon):
+    """Asks all masters all the time to store something."""
+
+    def __init__(self, host: Host, directory: Path, masters: str) -> None:
+        super().__init__("writer", host, directory, {})
+        self.file = directory / "writes"
+        self._masters = masters
+
+    def argv(self) -> list[str]:
+        python = ["env", f"PYTHONPATH={ROOT}", sys.executable]
+        return [*python, "-m", "tests.kit.chaos.writer", str(self.file), self._masters]
+
+
+class ZooKeeperDaemon:
+    """A ZooKeeper server on a host: what faults need of a `HostDaemon`."""
+
+    disk = None
+
+    def __init__(self, host: Host, ensemble: Ensemble, number: int) -> None:
+        self.name = host.name
+        self.host = host
+        self._ensemble = ensemble
+        self._number = number
+
+    @property
+    def server(self) -> Server:
+        return self._ensemble.servers[self._number]
+
+    @property
+    def started(self) -> bool:
+        return bool(self._ensemble.servers)
+
+    @property
+    def alive(self) -> bool:
+        return self.server.alive
+
+    @property
+    def log(self) -> str:
+        return self.server.log
+
+    def launch(self) -> Self:
+        self.server.launch()
+        return self
+
+    def kill(self) -> None:
+        self.server.kill()
+
+    def stop(self) -> int:
+        self.server.stop()
+        return 0
+
+    def pause(self) -> None:
+        self.server.pause()
+
+    def resume(self) -> None:
+        if self.alive:
+            self.server.cont()
+
+
+Anything: TypeAlias = HostDaemon | ZooKeeperDaemon
 
 
 class Disk:

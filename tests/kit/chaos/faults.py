@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from tests.kit.chaos.cluster import ChaosCluster
-from tests.kit.chaos.wires import Drop, alone, both_ways, lossy, one_way
+from tests.kit.chaos.wires import Drop, both_ways, lossy, one_way
 
 Names: TypeAlias = tuple[str, ...]
 
@@ -26,10 +26,11 @@ class Roster:
     schedulers: Names
     # Agents with a small disk of their own.
     disks: Names = ()
+    zookeepers: Names = ()
 
     @property
     def daemons(self) -> Names:
-        return self.masters + self.agents + self.schedulers
+        return self.masters + self.agents + self.schedulers + self.zookeepers
 
     @property
     def hosts(self) -> Names:
@@ -88,7 +89,7 @@ class Restart(Kill):
     lasts_s = (0.0, 3.0)
 
     def targets(self, roster: Roster) -> Sequence[Names]:
-        return _each(roster.masters + roster.agents)
+        return _each(roster.masters + roster.agents + roster.zookeepers)
 
     def begin(self, cluster: ChaosCluster, hosts: Names) -> None:
         cluster.take_down(hosts[0], "stop")
@@ -143,13 +144,30 @@ class Deaf(Cut):
 
 
 class Alone(Wire):
-    """A host reaches nobody."""
+    """A host reaches no other one, but the operator's."""
 
     def targets(self, roster: Roster) -> Sequence[Names]:
         return _each(roster.hosts)
 
     def drops(self, cluster: ChaosCluster, hosts: Names) -> list[Drop]:
-        return alone(cluster.hosts[hosts[0]])
+        host = cluster.hosts[hosts[0]]
+        others = [each.host for each in cluster.daemons if each.host != host]
+        return [drop for other in others for drop in both_ways(host, other)]
+
+
+class NoZooKeeper(Wire):
+    """A host reaches none of the ZooKeeper servers, and everybody else."""
+
+    lasts_s = (0.5, 15.0)
+
+    def targets(self, roster: Roster) -> Sequence[Names]:
+        return (
+            _each(roster.masters + roster.agents + roster.schedulers) if roster.zookeepers else []
+        )
+
+    def drops(self, cluster: ChaosCluster, hosts: Names) -> list[Drop]:
+        host = cluster.hosts[hosts[0]]
+        return [drop for each in cluster.zookeepers for drop in both_ways(host, each.host)]
 
 
 class Lossy(Wire):
@@ -198,6 +216,7 @@ FAULTS: Final[dict[str, Fault]] = {
     "cut": Cut(),
     "deaf": Deaf(),
     "alone": Alone(),
+    "no zookeeper": NoZooKeeper(),
     "lossy": Lossy(),
     "slow": Slow(),
     "full disk": FullDisk(),

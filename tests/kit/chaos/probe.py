@@ -27,6 +27,7 @@ from mesos_py.v1.agent_operator_pb2_grpc import AgentOperatorServiceStub
 from tests.kit.chaos.checker import AgentView, View
 from tests.kit.chaos.hosts import Host
 from tests.kit.chaos.workload import ROOT
+from tests.kit.chaos.writer import ROLE
 
 _LIMIT_S: Final = 20.0
 _MASTER_S: Final = 10.0
@@ -45,7 +46,7 @@ def ask(host: Host, master: str) -> View | None:
     agents = tuple(
         AgentView(**{**each, "containers": tuple(each["containers"])}) for each in found["agents"]
     )
-    return View(agents, tuple(found["tasks"]), found["step_failures"])
+    return View(agents, tuple(found["tasks"]), found["step_failures"], found["stored"])
 
 
 def look(master: str) -> View:
@@ -54,11 +55,13 @@ def look(master: str) -> View:
         tasks = client.execute(op.Call(type=op.Call.GET_TASKS)).get_tasks
         living = [*tasks.tasks, *tasks.unreachable_tasks]
         metrics = client.execute(op.Call(type=op.Call.GET_METRICS)).get_metrics.metrics
+        weights = client.execute(op.Call(type=op.Call.GET_WEIGHTS)).get_weights.weight_infos
         numbers = {metric.name: metric.value for metric in metrics}
         return View(
             tuple(_agent(each) for each in client.agents()),
             tuple(task.task_id.value for task in living),
             numbers["master/step_failures"],
+            next((round(each.weight) for each in weights if each.role == ROLE), None),
         )
 
 

@@ -22,6 +22,8 @@ class Size:
     """How large a round is."""
 
     length_s: float = 60.0
+    masters: int = 1
+    zookeepers: int = 0
     agents: int = 2
     long: int = 4
     seconds: float = 1.0
@@ -34,7 +36,14 @@ def round_of_faults(
     """Start a cluster, do to it what the seed says, heal it; what was wrong afterwards."""
     plan = Plan("", "", PLENTY, size.long, size.seconds, size.cpus)
     disks = ("agent0",)
-    with ChaosCluster(directory, plan, agents=size.agents, disks=disks) as cluster:
+    with ChaosCluster(
+        directory,
+        plan,
+        masters=size.masters,
+        zookeepers=size.zookeepers,
+        agents=size.agents,
+        disks=disks,
+    ) as cluster:
         steps = schedule(seed, roster_of(cluster), size.length_s)
         for step in steps:
             say(str(step))
@@ -52,6 +61,7 @@ def roster_of(cluster: ChaosCluster) -> Roster:
         agents=agents,
         schedulers=(cluster.scheduler.name,),
         disks=tuple(agent.name for agent in cluster.agents if agent.disk is not None),
+        zookeepers=tuple(each.name for each in cluster.zookeepers),
     )
 
 

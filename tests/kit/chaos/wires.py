@@ -58,11 +58,6 @@ def both_ways(one: Host, other: Host) -> list[Drop]:
     return [*one_way(one, other), *one_way(other, one)]
 
 
-def alone(host: Host) -> list[Drop]:
-    """The host is cut off from all others."""
-    return [Drop(source=host.address), Drop(target=host.address)]
-
-
 def lossy(per_thousand: int) -> list[Drop]:
     """Everybody loses so many packets of a thousand."""
     return [Drop(per_thousand=per_thousand)]

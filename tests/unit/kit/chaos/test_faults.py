@@ -7,7 +7,9 @@ import pytest
 from tests.kit.chaos.faults import FAULTS, Roster, schedule
 from tests.kit.chaos.wires import Drop, table
 
-ROSTER = Roster(("master0", "master1"), ("agent0", "agent1"), ("scheduler0",), ("agent1",))
+ROSTER = Roster(
+    ("master0", "master1"), ("agent0", "agent1"), ("scheduler0",), ("agent1",), ("zookeeper0",)
+)
 
 
 def test_the_same_seed_gives_the_same_schedule_and_another_one_another():
