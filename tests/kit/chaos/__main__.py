@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -21,15 +22,17 @@ from tests.kit.chaos.run import Size, round_of_faults
 @click.command()
 @click.option("--minutes", type=float, default=30.0, show_default=True)
 @click.option("--seed", type=int, help="of the first round; one is drawn if none is given")
-@click.option("--round-s", type=float, default=60.0, show_default=True, help="length of a round")
+@click.option("--length-s", type=float, default=60.0, show_default=True, help="length of a round")
+@click.option("--masters", type=int, default=3, show_default=True)
+@click.option("--zookeepers", type=int, default=3, show_default=True, help="0: one master alone")
 @click.option("--agents", type=int, default=2, show_default=True)
-def main(minutes: float, seed: int | None, round_s: float, agents: int) -> None:
+def main(minutes: float, seed: int | None, **size: Any) -> None:
     """Rounds of random faults for so many minutes; at least one."""
     first = random.SystemRandom().randrange(1_000_000) if seed is None else seed
     end = time.monotonic() + minutes * 60
     number = 0
     while number == 0 or time.monotonic() < end:
-        one_round(first + number, Size(length_s=round_s, agents=agents))
+        one_round(first + number, Size(**size))
         number += 1
     click.echo(f"{number} rounds, seeds {first} to {first + number - 1}: nothing is wrong")
 
