@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -270,6 +271,10 @@ class ChaosCluster:
         counts = Counter(entry.get("state", entry["kind"]) for entry in entries)
         return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
 
+    def runs_since(self, moment_s: float) -> list[marks.Run]:
+        """Those that began after this moment of `boottime_s`."""
+        return [run for run in self.runs() if run.begun > moment_s]
+
     def view(self) -> View | None:
         return probe.ask(self._operator, self._addresses)
 
@@ -321,6 +326,18 @@ class ChaosCluster:
     def terms(self) -> list[leaders.Term]:
         """All leaderships there were, of each master in order."""
         return [term for m in self.masters for term in leaders.terms(_where(m), m.log)]
+
+    def leader(self) -> HostDaemon:
+        """The master that began to lead last."""
+        last = max(self.terms(), key=lambda term: term.epoch)
+        (found,) = [master for master in self.masters if _where(master) == last.master]
+        return found
+
+    def last_write_s(self, master: HostDaemon) -> float:
+        """When the master was asked for the last thing that it took."""
+        writes = writer.read(self._writer.file)
+        taken = [each.sent_s for each in writes if each.accepted and each.master == _where(master)]
+        return max(taken, default=-math.inf)
 
     def _of_leaders(self, view: View | None) -> list[str]:
         obeyed = {agent.name: leaders.epochs_obeyed(agent.log) for agent in self.agents}
