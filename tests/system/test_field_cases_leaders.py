@@ -63,6 +63,8 @@ def test_a_leader_that_loses_zookeeper_stops_before_another_one_can_lead(tmp_pat
         # It was heard, and took nothing, though everybody but ZooKeeper still reached it.
         assert cluster.leader() != old
         assert cluster.last_write_s(old) < cut_s + SESSION_S
+        begun_s = max(term.begun_s for term in cluster.terms())
+        assert cluster.offers_between(cut_s + SESSION_S, begun_s) == []
         assert old.alive
         cluster.sleep(SESSION_S)
         stood = old.log.count("standing for election")

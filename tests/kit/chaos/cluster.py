@@ -333,6 +333,16 @@ class ChaosCluster:
         (found,) = [master for master in self.masters if _where(master) == last.master]
         return found
 
+    def offers_between(self, begin_s: float, end_s: float) -> list[Entry]:
+        """What the scheduler was offered between two moments of the monotonic clock."""
+        # A machine that was suspended since its boot has lost some of that one.
+        ahead_s = ledger.boottime_s() - time.monotonic()
+        return [
+            entry
+            for entry in self.ledger()
+            if entry["kind"] == "offers" and begin_s < entry["at"] - ahead_s < end_s
+        ]
+
     def last_write_s(self, master: HostDaemon) -> float:
         """When the master was asked for the last thing that it took."""
         writes = writer.read(self._writer.file)

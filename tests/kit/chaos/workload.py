@@ -4,7 +4,7 @@
 any moment: the next one is the same framework and goes on from the ledger.
 
 Kinds of entries in the ledger: `registered` (framework, epoch of the scheduler's life),
-`disconnected`, `launch` (work, task, agent, its host: about to be accepted), `update` (task, state,
+`disconnected`, `offers` (how many came), `launch` (work, task, agent, its host: about to be accepted), `update` (task, state,
 uuid, reason, message), `refused`, `enough`, `done` (nothing is left to do).
 
 Each run of a task makes its marks in one file: "task run start|end seconds pid".
@@ -155,6 +155,8 @@ class Workload:
                 entries.append({"kind": "refused", "message": item.refused.message})
             elif item.type == Event.SUBSCRIBED:
                 entries.append(self._subscribed(item.subscribed))
+        if offers:
+            entries.append({"kind": "offers", "count": len(offers)})
         self._note(*entries)
         self._client.acknowledge(statuses)
         for offer in offers.values():
