@@ -60,6 +60,7 @@ def test_a_leader_that_loses_zookeeper_stops_before_another_one_can_lead(tmp_pat
         cut_s = time.monotonic()
         cluster.wires.add(blocked)
         another_leads(cluster, 1)
+        cluster.wait_until(lambda: gave_up(old), SESSION_S)
         # It was heard, and took nothing, though everybody but ZooKeeper still reached it.
         assert cluster.leader() != old
         assert cluster.last_write_s(old) < cut_s + SESSION_S

@@ -160,9 +160,10 @@ class ChaosCluster:
                     daemon.launch()
                 for daemon in group:
                     daemon.ready()
+            self._writer.launch()
             if self._start_scheduler:
                 self.scheduler.start()
-            self._writer.launch()
+            self.wait_until(lambda: any(write.accepted for write in self.writes()))
         except BaseException:
             self._kill_all()
             raise
@@ -343,16 +344,20 @@ class ChaosCluster:
             if entry["kind"] == "offers" and begin_s < entry["at"] - ahead_s < end_s
         ]
 
+    def writes(self) -> list[leaders.Write]:
+        return writer.read(self._writer.file)
+
     def last_write_s(self, master: HostDaemon) -> float:
         """When the master was asked for the last thing that it took."""
-        writes = writer.read(self._writer.file)
-        taken = [each.sent_s for each in writes if each.accepted and each.master == _where(master)]
+        taken = [
+            each.sent_s for each in self.writes() if each.accepted and each.master == _where(master)
+        ]
         return max(taken, default=-math.inf)
 
     def _of_leaders(self, view: View | None) -> list[str]:
         obeyed = {agent.name: leaders.epochs_obeyed(agent.log) for agent in self.agents}
         stored = None if view is None else view.stored
-        return leaders.findings(self.terms(), writer.read(self._writer.file), stored, obeyed)
+        return leaders.findings(self.terms(), self.writes(), stored, obeyed)
 
     def _patiently(self, done: Callable[[], object], limit_s: float) -> bool:
         """Wait, but not longer than that; whether it came to be so."""

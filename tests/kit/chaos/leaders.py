@@ -1,8 +1,8 @@
 """Whether at any moment two masters led.  Pure.
 
-A writer asks all masters all the time to store a number (`writer.py`).  Which
-leadership has taken a number is known from the master's log.  Leaderships are numbered
-(epochs): nothing may be taken by an earlier one after something was taken by a later one.
+A writer asks all masters all the time to store a number, and to decide something that
+is stored nowhere (`writer.py`).  Which leadership did so is known from the master's log.
+Leaderships are numbered (epochs): an earlier one may take nothing after a later one has.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ class Term:
 
 @dataclass(frozen=True)
 class Write:
-    """A number that a master was asked to store.  `accepted` is None where it did not say:
-    then it may have stored it, also later."""
+    """A number that a master was asked to store, or (None) something to be decided only.
 
-    number: int
+    `accepted` is None where it did not say: then it may have done it, also later.
+    """
+
+    number: int | None
     master: str
     sent_s: float
     received_s: float
@@ -128,10 +130,15 @@ def _of_order(by_epoch: Mapping[int, Sequence[Write]]) -> list[str]:
 def _of_stored(
     by_epoch: Mapping[int, Sequence[Write]], asked: Iterable[Write], stored: int | None
 ) -> list[str]:
-    if not by_epoch:
+    stores = {
+        epoch: max(each.number for each in writes if each.number is not None)
+        for epoch, writes in by_epoch.items()
+        if any(each.number is not None for each in writes)
+    }
+    if not stores:
         return []
-    last = max(by_epoch[max(by_epoch)], key=lambda write: write.number)
-    possible = {last.number} | {write.number for write in asked if write.accepted is None}
+    last = stores[max(stores)]
+    possible = {last} | {write.number for write in asked if write.accepted is None}
     if stored in possible:
         return []
-    return [f"{stored} is stored, and {last} was taken last"]
+    return [f"{stored} is stored, and {last} was taken last, in epoch {max(stores)}"]

@@ -4,8 +4,9 @@
 any moment: the next one is the same framework and goes on from the ledger.
 
 Kinds of entries in the ledger: `registered` (framework, epoch of the scheduler's life),
-`disconnected`, `offers` (how many came), `launch` (work, task, agent, its host: about to be accepted), `update` (task, state,
-uuid, reason, message), `refused`, `enough`, `done` (nothing is left to do).
+`disconnected`, `offers` (how many came), `launch` (work, task, agent, its host: about to
+be accepted), `update` (task, state, uuid, reason, message), `refused`, `enough`, `done`
+(nothing is left to do).
 
 Each run of a task makes its marks in one file: "task run start|end seconds pid".
 """

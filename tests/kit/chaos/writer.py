@@ -1,4 +1,7 @@
-"""Asks all masters all the time to store a number: the weight of a role nobody has.
+"""Asks all masters all the time to act as only a leader may.
+
+To store a number: the weight of a role nobody has.  And to kill a task that nobody has:
+its answer needs no registry, so it also tells of a leader that reaches none.
 
 `python -m tests.kit.chaos.writer FILE HOST:PORT,HOST:PORT,...`: a line of JSON for each
 attempt, as `leaders.Write`.  Ends on SIGTERM, after the attempts that are under way.
@@ -26,7 +29,7 @@ from mesos_py.v1.operator_pb2_grpc import OperatorServiceStub
 from tests.kit.chaos.leaders import Write
 
 ROLE: Final = "written"
-_PAUSE_S: Final = 0.2
+_PAUSE_S: Final = 0.1
 _PATIENCE_S: Final = 2.0
 # It was not done, and will not be: the master does not lead, or the call was never sent.
 _REFUSED: Final = frozenset({grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.INVALID_ARGUMENT})
@@ -45,26 +48,45 @@ class Writer:
         with grpc.insecure_channel(master, options=rpc.channel_options()) as channel:
             stub = OperatorServiceStub(channel)
             while not self.ending.wait(_PAUSE_S):
-                write = _attempt(stub, master, next(self._numbers))
-                os.write(self._fd, (json.dumps(asdict(write)) + "\n").encode())
+                for number in (next(self._numbers), None):
+                    write = _attempt(stub, master, number)
+                    os.write(self._fd, (json.dumps(asdict(write)) + "\n").encode())
 
 
-def _attempt(stub: OperatorServiceStub, master: str, number: int) -> Write:
-    call = op.Call(type=op.Call.UPDATE_WEIGHTS)
-    call.update_weights.weight_infos.add(role=ROLE, weight=number)
-    accepted: bool | None = True
+def _attempt(stub: OperatorServiceStub, master: str, number: int | None) -> Write:
     sent_s = time.monotonic()
+    code = _code(stub, _decide() if number is None else _store(number))
+    done = grpc.StatusCode.OK if number is not None else grpc.StatusCode.NOT_FOUND
+    accepted = True if code is done else False if code in _REFUSED else None
+    return Write(number, master, sent_s, time.monotonic(), accepted)
+
+
+def _code(stub: OperatorServiceStub, call: op.Call) -> grpc.StatusCode:
     try:
         stub.Execute(call, timeout=_PATIENCE_S)
     except grpc.RpcError as error:
-        accepted = False if error.code() in _REFUSED else None
-    return Write(number, master, sent_s, time.monotonic(), accepted)
+        code: grpc.StatusCode = error.code()
+        return code
+    return grpc.StatusCode.OK
+
+
+def _store(number: int) -> op.Call:
+    call = op.Call(type=op.Call.UPDATE_WEIGHTS)
+    call.update_weights.weight_infos.add(role=ROLE, weight=number)
+    return call
+
+
+def _decide() -> op.Call:
+    call = op.Call(type=op.Call.KILL_TASK)
+    call.kill_task.framework_id.value = call.kill_task.task_id.value = "nobody"
+    return call
 
 
 def read(file: Path) -> list[Write]:
     if not file.exists():
         return []
-    return [Write(**json.loads(line)) for line in file.read_text().splitlines()]
+    whole = file.read_text().rpartition("\n")[0]
+    return [Write(**json.loads(line)) for line in whole.splitlines()]
 
 
 def main(argv: Sequence[str]) -> None:

@@ -41,6 +41,12 @@ def test_a_write_that_the_earlier_one_takes_after_the_later_one_is_found():
     assert found.startswith("two masters led: epoch 1 took Write(number=2")
 
 
+def test_so_is_a_decision_that_is_stored_nowhere():
+    writes = [write(1, "m2", 19.1), Write(None, "m1", 19.5, 19.6, True)]
+    [found] = findings([ONE, TWO], writes, 1, {})
+    assert found.startswith("two masters led: epoch 1 took Write(number=None")
+
+
 def test_two_writes_under_way_at_the_same_time_may_have_come_in_either_order():
     writes = [write(1, "m2", 19.1), write(2, "m1", 19.15), write(3, "m2", 21.0)]
     assert findings([ONE, TWO], writes, 3, {}) == []
@@ -55,7 +61,7 @@ def test_a_write_that_is_taken_without_leading_is_found():
 def test_what_was_taken_and_is_not_there_is_found(stored):
     writes = [write(1, "m1", 11.0), write(2, "m1", 12.0)]
     [found] = findings([ONE], writes, stored, {})
-    assert found.startswith(f"{stored} is stored, and Write(number=2")
+    assert found.startswith(f"{stored} is stored, and 2 was taken last")
 
 
 def test_a_write_of_which_nothing_was_heard_may_be_stored():
