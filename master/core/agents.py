@@ -177,7 +177,7 @@ def unreachable(c: Cluster, agent: Agent, why: str, since: Now, now: Now) -> Non
         _report(c, framework, task, TASK_UNREACHABLE, f"agent unreachable: {why}", now)
         del framework.tasks[task.task_id]
         task.state = TASK_UNREACHABLE
-        framework.unreachable_tasks[task.task_id] = task
+        c.unreachable_task(framework, task)
         if len(framework.unreachable_tasks) > c.options.max_unreachable_tasks:
             oldest = next(iter(framework.unreachable_tasks.values()))
             c.complete(framework, oldest, now)
@@ -230,10 +230,7 @@ def remove(
     lost = _cut_off(c, agent, f"agent removed: {why}", now)
     forget(c, agent.agent_id)
     c.counters["agents_removed"] += 1
-    for framework in c.frameworks.values():
-        for task in list(framework.unreachable_tasks.values()):
-            if task.agent_id == agent.agent_id:
-                lost.append((framework, task))
+    lost += c.unreachable_tasks_on(agent.agent_id)
     for framework, task in lost:
         _report(c, framework, task, state, f"agent removed: {why}", now, reason)
         task.state = statuses.for_framework(framework, state)

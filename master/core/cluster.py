@@ -125,6 +125,9 @@ class Cluster:
         self.places = Places()
         self.removals = Limiter(options.removal_limit, options.removal_per_s)
         self.frameworks: dict[str, Framework] = {}
+        # Tasks that are unreachable, (framework id, task id) by agent: thousands of agents
+        # come back at once, and each must find its own.
+        self.unreachable_on: dict[str, set[tuple[str, str]]] = {}
         self.completed_frameworks: OrderedDict[str, Framework] = OrderedDict()
         self.offers: dict[str, Offer] = {}
         # Why an offer is no more, for those who still try to use it.
@@ -304,10 +307,32 @@ class Cluster:
         if len(self.ended_offers) > MAX_ENDED_OFFERS:
             self.ended_offers.popitem(last=False)
 
+    def unreachable_task(self, framework: Framework, task: Task) -> None:
+        """The task's agent is away, and the framework was told so."""
+        framework.unreachable_tasks[task.task_id] = task
+        there = self.unreachable_on.setdefault(task.agent_id, set())
+        there.add((framework.framework_id, task.task_id))
+
+    def reachable(self, framework: Framework, task_id: str) -> None:
+        """The task counts as unreachable no more, if it did."""
+        task = framework.unreachable_tasks.pop(task_id, None)
+        if task is None:
+            return
+        there = self.unreachable_on[task.agent_id]
+        there.discard((framework.framework_id, task_id))
+        if not there:
+            del self.unreachable_on[task.agent_id]
+
+    def unreachable_tasks_on(self, agent_id: str) -> list[tuple[Framework, Task]]:
+        return [
+            (framework := self.frameworks[framework_id], framework.unreachable_tasks[task_id])
+            for framework_id, task_id in sorted(self.unreachable_on.get(agent_id, ()))
+        ]
+
     def complete(self, framework: Framework, task: Task, now: Now) -> None:
         """Move a task that has ended to the bounded history."""
         framework.tasks.pop(task.task_id, None)
-        framework.unreachable_tasks.pop(task.task_id, None)
+        self.reachable(framework, task.task_id)
         agent = self.agents.get(task.agent_id)
         if agent is not None:
             agent.tasks.discard((task.framework_id, task.task_id))

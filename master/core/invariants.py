@@ -76,6 +76,13 @@ def _check_tasks(c: Cluster) -> None:
             _require(known, "agent does not know its task", task.task_id)
         for task in framework.unreachable_tasks.values():
             _require(task.task_id not in framework.tasks, "task twice", task.task_id)
+            there = c.unreachable_on.get(task.agent_id, ())
+            indexed = (framework.framework_id, task.task_id) in there
+            _require(indexed, "unreachable task of no agent", task.task_id)
+    counted = sum(len(framework.unreachable_tasks) for framework in c.frameworks.values())
+    indexed_tasks = sum(map(len, c.unreachable_on.values()))
+    _require(counted == indexed_tasks, "unreachable tasks", str(indexed_tasks))
+    _require(all(c.unreachable_on.values()), "agents without unreachable tasks", "")
     for agent in c.agents.values():
         for framework_id, task_id in agent.tasks:
             _require(task_id in c.frameworks[framework_id].tasks, "agent's task", task_id)

@@ -248,7 +248,7 @@ def _take_task(
             task.role, task.resources = item.allocation_role or "*", resources
     if task is None:
         task = _new_task(agent, item, resources)
-    framework.unreachable_tasks.pop(task_id, None)
+    c.reachable(framework, task_id)
     framework.tasks[task_id] = task
     agent.tasks.add((framework.framework_id, task_id))
     returned = _agree(task, item.state)
@@ -326,24 +326,20 @@ def _new_task(agent: Agent, item: pb.Task, resources: Resources) -> Task:
 
 def _end_unreachable(c: Cluster, agent: Agent, now: Now) -> None:
     """The agent came back without tasks that were taken for unreachable: they are gone."""
-    for framework in c.frameworks.values():
-        if not framework.unreachable_tasks:
-            continue  # as all are while a new leader takes its agents back
-        gone = [t for t in framework.unreachable_tasks.values() if t.agent_id == agent.agent_id]
-        for task in gone:
-            task.state = statuses.for_framework(framework, TASK_GONE)
-            status = statuses.master_status(
-                task.task_id,
-                agent.agent_id,
-                task.state,
-                pb.TaskStatus.REASON_RECONCILIATION,
-                "its agent came back without it",
-                now,
-            )
-            statuses.record(task, status, now)
-            c.complete(framework, task, now)
-            if framework.partition_aware:  # the others were told that it is lost
-                statuses.send(c, framework, status)
+    for framework, task in c.unreachable_tasks_on(agent.agent_id):
+        task.state = statuses.for_framework(framework, TASK_GONE)
+        status = statuses.master_status(
+            task.task_id,
+            agent.agent_id,
+            task.state,
+            pb.TaskStatus.REASON_RECONCILIATION,
+            "its agent came back without it",
+            now,
+        )
+        statuses.record(task, status, now)
+        c.complete(framework, task, now)
+        if framework.partition_aware:  # the others were told that it is lost
+            statuses.send(c, framework, status)
 
 
 def _ask_for_missing(c: Cluster, agent: Agent, report: Report, now: Now) -> None:

@@ -121,6 +121,10 @@ def task_that_is_unreachable_and_not(scene):
     scene.record.unreachable_tasks["t1"] = scene.record.tasks["t1"]
 
 
+def unreachable_task_of_no_agent(scene):
+    scene.cluster.unreachable_on["A7"] = {(scene.framework.id, "t7")}
+
+
 def executor_that_only_its_agent_knows(scene):
     scene.cluster.agents[scene.agent.id].executors.add((scene.framework.id, "e7"))
 
@@ -172,6 +176,7 @@ DAMAGES = [
     task_that_its_agent_does_not_know,
     task_that_only_its_agent_knows,
     task_that_is_unreachable_and_not,
+    unreachable_task_of_no_agent,
     executor_that_only_its_agent_knows,
     charge_without_task,
     charge_without_executor,
