@@ -20,6 +20,7 @@ from master.registry.memory import MemoryStorage
 from master.registry.sqlite import SqliteStorage
 from master.term import Mandate, Term, make_allocator
 from mesos_py import config, garbage, logs, rpc
+from mesos_py.address import Address
 from mesos_py.clock import SystemClock
 from mesos_py.election import Contender, Detector, StandaloneContender
 from mesos_py.election.zookeeper.url import ZooKeeperUrl, parse_url
@@ -73,6 +74,7 @@ class MasterDaemon:
                 stack.callback(DirectoryLock(flags.work_dir).release)
             server = rpc.new_server()
             self.port = rpc.bind(server, flags.ip, flags.port)
+            self._leading.own = Address(self._told_ip(), flags.advertise_port or self.port)
             self._started_wall_s = SystemClock().now().wall_s
             leadership = self._leadership = Leadership(
                 self._leading,
@@ -82,7 +84,7 @@ class MasterDaemon:
                 self._make_term,
             )
             numbers = Numbers(leadership)
-            add_streams(server, self._leading.streams_now)
+            add_streams(server, self._leading.streams_soon)
             operator_pb2_grpc.add_OperatorServiceServicer_to_server(
                 OperatorFront(self._leading, config.as_texts(flags), numbers.local), server
             )

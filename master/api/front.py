@@ -6,6 +6,8 @@ lead sends everybody to the one that does, and answers what is about itself.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
@@ -20,6 +22,9 @@ from mesos_py.v1 import agent_pb2, operator_pb2_grpc
 from mesos_py.v1 import operator_pb2 as op
 from mesos_py.v1 import types_pb2 as pb
 
+# Well within the time that a peer waits for its first answer.
+SOON_S: Final = 2.0
+
 Context: TypeAlias = grpc.aio.ServicerContext[Any, Any]
 
 
@@ -29,12 +34,25 @@ class Leading:
     def __init__(self) -> None:
         self.streams: Streams | None = None
         self.operator: OperatorService | None = None
-        # Who leads as far as the election has told, also when it is this master.
-        self.detected: Address | None = None
+        # What others are told to reach this master by.
+        self.own: Address | None = None
+        self._detected: Address | None = None
+        self._changed = asyncio.Event()
+
+    @property
+    def detected(self) -> Address | None:
+        """Who leads as far as the election has told, also when it is this master."""
+        return self._detected
+
+    @detected.setter
+    def detected(self, leader: Address | None) -> None:
+        self._detected = leader
+        self._wake()
 
     def begin(self, streams: Streams, operator: OperatorService) -> None:
         """This master leads."""
         self.streams, self.operator = streams, operator
+        self._wake()
 
     def end(self) -> None:
         """It does not any more.  Idempotent."""
@@ -48,6 +66,22 @@ class Leading:
         if self.streams is None:
             raise self.not_leader()
         return self.streams
+
+    async def streams_soon(self) -> Streams:
+        """As `streams_now`, but while it may be this master that is about to lead, wait.
+
+        All peers hear of an election as soon as this master itself, and before it has
+        read what the last leader left.  Sent away, they would come again after a pause.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SOON_S):
+                while self.streams is None and self.detected in (None, self.own):
+                    await self._changed.wait()
+        return self.streams_now()
+
+    def _wake(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
 
 class OperatorFront(operator_pb2_grpc.OperatorServiceServicer):

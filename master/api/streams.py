@@ -10,7 +10,7 @@ As async generators of messages they would cost a third more.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -144,25 +144,26 @@ class Streams:
         self.agents.tail = agent_pb2.Events(epoch=epoch).SerializeToString()
 
 
-def add_streams(server: grpc.aio.Server, now: Callable[[], Streams]) -> None:
+def add_streams(server: grpc.aio.Server, soon: Callable[[], Awaitable[Streams]]) -> None:
     """Serve SchedulerService and AgentService on `server`.
 
-    `now` gives those of the present leadership; raises NotLeader if there is none.
+    `soon` gives those of the present leadership, or of one that is about to begin;
+    raises NotLeader if there is none.
     """
 
     async def schedulers(requests: object, context: Context) -> None:
-        await (await _leading(now, context)).schedulers.serve(requests, context)
+        await (await _leading(soon, context)).schedulers.serve(requests, context)
 
     async def agents(requests: object, context: Context) -> None:
-        await (await _leading(now, context)).agents.serve(requests, context)
+        await (await _leading(soon, context)).agents.serve(requests, context)
 
     _add(server, scheduler_pb2, "SchedulerService", "Subscribe", schedulers)
     _add(server, agent_pb2, "AgentService", "Connect", agents)
 
 
-async def _leading(now: Callable[[], Streams], context: Context) -> Streams:
+async def _leading(soon: Callable[[], Awaitable[Streams]], context: Context) -> Streams:
     try:
-        return now()
+        return await soon()
     except NotLeader as error:
         await rpc.abort(context, error)
 

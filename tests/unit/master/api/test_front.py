@@ -1,5 +1,7 @@
 """What a master answers that does not lead, and how it passes on what it does."""
 
+import asyncio
+
 import grpc
 import pytest
 
@@ -91,3 +93,34 @@ async def test_a_leadership_answers_itself_until_it_ends(front, leading):
     leading.end()
     with pytest.raises(Aborted):
         await ask(front, Call.GET_TASKS)
+
+
+OWN, OTHER = Address("10.0.0.1", 5050), Address("10.0.0.2", 5050)
+
+
+@pytest.mark.parametrize("detected", [None, OWN])
+async def test_newcomers_wait_while_this_master_may_be_about_to_lead(leading, detected):
+    leading.own, leading.detected = OWN, detected
+    waiting = asyncio.create_task(leading.streams_soon())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    streams = object()
+    leading.begin(streams, Operator())
+    assert await waiting is streams
+    assert await leading.streams_soon() is streams
+
+
+async def test_newcomers_are_sent_on_as_soon_as_another_one_leads(leading):
+    leading.own = OWN
+    waiting = asyncio.create_task(leading.streams_soon())
+    await asyncio.sleep(0)
+    leading.detected = OTHER
+    with pytest.raises(NotLeader) as caught:
+        await waiting
+    assert caught.value.leader == str(OTHER)
+
+
+async def test_newcomers_do_not_wait_for_ever(leading, monkeypatch):
+    monkeypatch.setattr("master.api.front.SOON_S", 0.01)
+    with pytest.raises(NotLeader):
+        await leading.streams_soon()
