@@ -73,6 +73,7 @@ SPECIAL = [
     errors.NotFound("task", "t1"),
     errors.NotLeader("a:1"),
     errors.NotLeader(None),
+    errors.Superseded(1, 2),
 ]
 PLAIN = [cls("m", address="a:1") for cls in tree() if cls.__init__ is errors.MesosPyError.__init__]
 

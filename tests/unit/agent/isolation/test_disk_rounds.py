@@ -30,11 +30,23 @@ def test_work_is_called_again_as_long_as_it_says_so():
 
 def test_what_is_due_first_comes_first():
     order: list[str] = []
-    rounds = Rounds(order.append, "test", 1)
-    rounds.add("late", 0.05)
-    rounds.add("early", 0)
+    busy, go_on = threading.Event(), threading.Event()
+
+    def work(key):
+        order.append(key)
+        if key == "first":
+            busy.set()
+            assert go_on.wait(LIMIT_S)
+
+    rounds = Rounds(work, "test", 1)
+    rounds.add("first", 0)
+    assert busy.wait(LIMIT_S)
+    # The one thread is busy until both are there, however slow this one is.
+    rounds.add("late", 0)
+    rounds.add("early", -60)
+    go_on.set()
     until(lambda: len(rounds) == 0)
-    assert order == ["early", "late"]
+    assert order == ["first", "early", "late"]
 
 
 def test_a_key_that_was_removed_is_not_called_and_its_threads_end():
