@@ -224,6 +224,7 @@ _PARTS: Final[dict[type[errors.MesosPyError], tuple[str, ...]]] = {
     errors.InvalidResources: ("field", "value", "reason"),
     errors.NotFound: ("kind", "name", "reason"),
     errors.NotLeader: ("leader",),
+    errors.Superseded: ("epoch", "newer"),
 }
 
 
