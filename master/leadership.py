@@ -52,6 +52,7 @@ class Leadership:
         self._stopping = asyncio.Event()
         self._certainty = Certainty()
         self.term: Term | None = None
+        self.registrar: Registrar | None = None
         # Set once this process has led.
         self.has_led = asyncio.Event()
         self.elections = 0
@@ -150,6 +151,7 @@ class Leadership:
         links.on_store = registrar.wake
         links.on_newer_epoch = partial(_pass_epoch, term, registrar)
         registrar.start()
+        self.registrar = registrar
         who = {"id": mandate.info.id, "epoch": term.epoch}
         self._leading.begin(term.streams, term.operator)
         self.has_led.set()
@@ -159,7 +161,7 @@ class Leadership:
         finally:
             self._leading.end()
             term.end(NotLeader(None))
-            self.term = None
+            self.term = self.registrar = None
             await registrar.stop()
             log.info("not leading any more", **who, monotonic_s=time.monotonic())
 

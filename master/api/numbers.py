@@ -6,8 +6,9 @@ from typing import Final, Protocol
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from master.api.exporter import PREFIX, families
+from master.api.exporter import PREFIX, families, registry_families
 from master.api.shell import Shell
+from master.registry.registrar import Registrar
 from mesos_py.v1 import types_pb2 as pb
 
 _HELP: Final = {
@@ -23,6 +24,8 @@ class Led(Protocol):
 
     elections: int
     doubts: int
+    # That of the present leadership.
+    registrar: Registrar | None
 
     @property
     def shell(self) -> Shell | None: ...
@@ -55,6 +58,9 @@ class Numbers:
         shell = self._led.shell
         if shell is not None:
             found.extend(families(shell.core.cluster, shell.failures))
+        registrar = self._led.registrar
+        if registrar is not None:
+            found.extend(registry_families(registrar.figures, registrar.waiting))
         return found
 
     def _gauges(self) -> dict[str, float]:
