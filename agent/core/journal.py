@@ -121,7 +121,7 @@ def _container(executor: Executor) -> bytes:
         start_ticks=executor.start_ticks,
         subscribed=executor.subscribed,
         ending=executor.ending,
-        deadline=executor.deadline_wall_s,
+        deadline_monotonic=executor.deadline_s,
         forced=executor.forced,
         killed=executor.killed,
         abandoned=executor.abandoned,
@@ -148,7 +148,8 @@ def _cause(cause: Cause) -> checkpoint_pb2.Cause:
 def _task(task: Task) -> bytes:
     record = checkpoint_pb2.Task(
         container_id=task.executor.container_id,
-        launched=task.launched_wall_s,
+        launched=task.launched.wall_s,
+        launched_monotonic=task.launched.monotonic_s,
         state=task.state,
         delivered=task.delivered,
     )

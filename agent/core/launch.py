@@ -189,7 +189,7 @@ def _executor(
 
 
 def _task(s: AgentState, key: TaskKey, info: pb.TaskInfo, executor: Executor, now: Now) -> Task:
-    task = Task(key, info, executor, now.wall_s)
+    task = Task(key, info, executor, now)
     executor.tasks[key[1]] = task
     s.tasks[key] = task
     s.journal.task(task)

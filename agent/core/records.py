@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 from agent.core.effects import ExecutorKey, TaskKey
 from agent.core.health import Check
+from mesos_py.clock import Now
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import types_pb2 as pb
 
@@ -90,7 +91,7 @@ class Task:
     key: TaskKey
     info: pb.TaskInfo
     executor: Executor
-    launched_wall_s: float
+    launched: Now
     state: State = pb.TASK_STAGING
     status: pb.TaskStatus | None = None
     # The start of each status that the agent makes of it.
@@ -127,8 +128,6 @@ class Executor:
     subscribed: bool = False
     # Ended by the agent: when at the latest, whether KILL was sent, and why.
     deadline_s: float | None = None
-    # The same by the wall's clock, which the next run of the agent shares.
-    deadline_wall_s: float = 0.0
     forced: bool = False
     cause: Cause | None = None
     # A command that somebody asked to kill: it is KILLED however it ends.
@@ -203,7 +202,7 @@ def task_message(task: Task, agent_id: str, head: pb.TaskStatus | None) -> pb.Ta
         agent_id=pb.AgentID(value=agent_id),
         state=task.state,
         resources=info.resources,
-        launched_time=task.launched_wall_s,
+        launched_time=task.launched.wall_s,
         allocation_role=role_of(info, task.executor.framework),
     )
     if task.executor.custom:

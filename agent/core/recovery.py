@@ -176,18 +176,31 @@ class _Restoring:
             )
         self._put(executor)
         if saved.ending and not saved.forced:
-            # Without it: of a version that did not write it down.
-            grace_s = self.s.settings.executor_shutdown_grace_s
-            left_s = max(0.0, saved.deadline - self._now.wall_s) if saved.deadline else grace_s
             # Perhaps it was not told any more: twice is better than never.
-            self.s.end(executor, left_s, self._now, ask=not executor.custom)
+            self.s.end(executor, self._left_s(saved), self._now, ask=not executor.custom)
         elif saved.forced:
             executor.forced = False
             self.s.end(executor, 0.0, self._now)
 
+    def _left_s(self, saved: checkpoint_pb2.Container) -> float:
+        """How long a container that is being ended still has."""
+        # What runs was started under this kernel, so its clock has gone on since.
+        if saved.HasField("deadline_monotonic"):
+            return max(0.0, saved.deadline_monotonic - self._now.monotonic_s)
+        if saved.deadline:
+            return max(0.0, saved.deadline - self._now.wall_s)
+        # Of a version that did not write it down.
+        return self.s.settings.executor_shutdown_grace_s
+
     def _put(self, executor: Executor) -> None:
         self.s.executors[executor.key] = executor
         self.s.containers[executor.container_id] = executor
+
+    def _launched(self, saved: checkpoint_pb2.Task) -> Now:
+        if saved.HasField("launched_monotonic"):
+            return Now(saved.launched_monotonic, saved.launched)
+        ago_s = self._now.wall_s - saved.launched
+        return Now(self._now.monotonic_s - ago_s, saved.launched)
 
     def task(self, record: Record) -> None:
         saved = _parsed(record, checkpoint_pb2.Task())
@@ -195,7 +208,7 @@ class _Restoring:
         executor = self.s.containers.get(saved.container_id)
         if executor is None:
             executor = self._gone(key, saved)
-        task = Task(key, saved.info, executor, saved.launched, saved.state)
+        task = Task(key, saved.info, executor, self._launched(saved), saved.state)
         task.delivered = saved.delivered
         task.status = saved.status if saved.HasField("status") else None
         task.kill = saved.kill if saved.HasField("kill") else None
@@ -279,7 +292,7 @@ class _Restoring:
                 s.answer(key, aware, self._now, reason, "its checkpoint is damaged")
             return
         info = pb.TaskInfo(task_id=pb.TaskID(value=task_id))
-        task = Task(key, info, executor, self._now.wall_s, delivered=True)
+        task = Task(key, info, executor, self._now, delivered=True)
         s.tasks[key] = executor.tasks[task_id] = task
         s.journal.task(task)
         if executor.custom:
@@ -298,9 +311,9 @@ class _Restoring:
             checks.start(s, executor, now)
         for task in executor.tasks.values():
             if not executor.custom and task.info.HasField("max_completion_time"):
-                until_s = task.launched_wall_s + task.info.max_completion_time.nanoseconds / 1e9
-                left_s = max(0.0, until_s - now.wall_s)
-                s.timers.set(("completion", executor.container_id), now.monotonic_s + left_s)
+                after_s = task.info.max_completion_time.nanoseconds / 1e9
+                until_s = max(now.monotonic_s, task.launched.monotonic_s + after_s)
+                s.timers.set(("completion", executor.container_id), until_s)
 
 
 def _wait_for(s: AgentState, executor: Executor, now: Now) -> None:

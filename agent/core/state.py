@@ -144,7 +144,6 @@ class AgentState:
         if executor.deadline_s is not None:
             deadline_s = min(deadline_s, executor.deadline_s)
         executor.deadline_s = deadline_s
-        executor.deadline_wall_s = now.wall_s + deadline_s - now.monotonic_s
         self.journal.container(executor)
         self.stop_checks(executor)
         if deadline_s <= now.monotonic_s:

@@ -76,6 +76,7 @@ class Container(_message.Message):
     FORCED_FIELD_NUMBER: _builtins.int
     KILLED_FIELD_NUMBER: _builtins.int
     CAUSE_FIELD_NUMBER: _builtins.int
+    DEADLINE_MONOTONIC_FIELD_NUMBER: _builtins.int
     DEADLINE_FIELD_NUMBER: _builtins.int
     ABANDONED_FIELD_NUMBER: _builtins.int
     UNHEALTHY_FIELD_NUMBER: _builtins.int
@@ -90,8 +91,12 @@ class Container(_message.Message):
     """It is being ended: by KILL already, since somebody asked for it, and why."""
     forced: _builtins.bool
     killed: _builtins.bool
+    deadline_monotonic: _builtins.float
+    """When it is killed, if it has not ended by then.  By the clock of the kernel that runs
+    it, in seconds: no step of the wall's clock may bring an end nearer, or put it off.
+    """
     deadline: _builtins.float
-    """When it is killed, if it has not ended by then.  Seconds since the epoch."""
+    """The same in seconds since the epoch, as the first versions wrote it."""
     abandoned: _builtins.bool
     unhealthy: _builtins.str
     """Why its health check has it killed, if that is so."""
@@ -124,18 +129,23 @@ class Container(_message.Message):
         forced: _builtins.bool = ...,
         killed: _builtins.bool = ...,
         cause: Global___Cause | None = ...,
+        deadline_monotonic: _builtins.float | None = ...,
         deadline: _builtins.float = ...,
         abandoned: _builtins.bool = ...,
         unhealthy: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "_start_ticks", b"_start_ticks", "cause", b"cause", "executor", b"executor", "executor_id", b"executor_id", "framework_id", b"framework_id", "pid", b"pid", "start_ticks", b"start_ticks"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_deadline_monotonic", b"_deadline_monotonic", "_pid", b"_pid", "_start_ticks", b"_start_ticks", "cause", b"cause", "deadline_monotonic", b"deadline_monotonic", "executor", b"executor", "executor_id", b"executor_id", "framework_id", b"framework_id", "pid", b"pid", "start_ticks", b"start_ticks"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "_start_ticks", b"_start_ticks", "abandoned", b"abandoned", "cause", b"cause", "container_id", b"container_id", "deadline", b"deadline", "ending", b"ending", "executor", b"executor", "executor_id", b"executor_id", "forced", b"forced", "framework_id", b"framework_id", "killed", b"killed", "pid", b"pid", "sandbox", b"sandbox", "start_ticks", b"start_ticks", "subscribed", b"subscribed", "unhealthy", b"unhealthy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_deadline_monotonic", b"_deadline_monotonic", "_pid", b"_pid", "_start_ticks", b"_start_ticks", "abandoned", b"abandoned", "cause", b"cause", "container_id", b"container_id", "deadline", b"deadline", "deadline_monotonic", b"deadline_monotonic", "ending", b"ending", "executor", b"executor", "executor_id", b"executor_id", "forced", b"forced", "framework_id", b"framework_id", "killed", b"killed", "pid", b"pid", "sandbox", b"sandbox", "start_ticks", b"start_ticks", "subscribed", b"subscribed", "unhealthy", b"unhealthy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__deadline_monotonic: _TypeAlias = _typing.Literal["deadline_monotonic"]  # noqa: Y015
+    _WhichOneofArgType__deadline_monotonic: _TypeAlias = _typing.Literal["_deadline_monotonic", b"_deadline_monotonic"]  # noqa: Y015
     _WhichOneofReturnType__pid: _TypeAlias = _typing.Literal["pid"]  # noqa: Y015
     _WhichOneofArgType__pid: _TypeAlias = _typing.Literal["_pid", b"_pid"]  # noqa: Y015
     _WhichOneofReturnType__start_ticks: _TypeAlias = _typing.Literal["start_ticks"]  # noqa: Y015
     _WhichOneofArgType__start_ticks: _TypeAlias = _typing.Literal["_start_ticks", b"_start_ticks"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__deadline_monotonic) -> _WhichOneofReturnType__deadline_monotonic | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__pid) -> _WhichOneofReturnType__pid | None: ...
     @_typing.overload
@@ -185,13 +195,16 @@ class Task(_message.Message):
     CONTAINER_ID_FIELD_NUMBER: _builtins.int
     INFO_FIELD_NUMBER: _builtins.int
     LAUNCHED_FIELD_NUMBER: _builtins.int
+    LAUNCHED_MONOTONIC_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
     DELIVERED_FIELD_NUMBER: _builtins.int
     KILL_FIELD_NUMBER: _builtins.int
     container_id: _builtins.str
     launched: _builtins.float
-    """Seconds since the epoch."""
+    """Seconds since the epoch, to be shown."""
+    launched_monotonic: _builtins.float
+    """The same moment by the kernel's clock, to be counted from; absent: of a first version."""
     state: _types_pb2.TaskState.ValueType
     delivered: _builtins.bool
     @_builtins.property
@@ -209,16 +222,19 @@ class Task(_message.Message):
         container_id: _builtins.str = ...,
         info: _types_pb2.TaskInfo | None = ...,
         launched: _builtins.float = ...,
+        launched_monotonic: _builtins.float | None = ...,
         state: _types_pb2.TaskState.ValueType = ...,
         status: _types_pb2.TaskStatus | None = ...,
         delivered: _builtins.bool = ...,
         kill: _types_pb2.KillPolicy | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id", "info", b"info", "kill", b"kill", "status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_launched_monotonic", b"_launched_monotonic", "framework_id", b"framework_id", "info", b"info", "kill", b"kill", "launched_monotonic", b"launched_monotonic", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id", "delivered", b"delivered", "framework_id", b"framework_id", "info", b"info", "kill", b"kill", "launched", b"launched", "state", b"state", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_launched_monotonic", b"_launched_monotonic", "container_id", b"container_id", "delivered", b"delivered", "framework_id", b"framework_id", "info", b"info", "kill", b"kill", "launched", b"launched", "launched_monotonic", b"launched_monotonic", "state", b"state", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__launched_monotonic: _TypeAlias = _typing.Literal["launched_monotonic"]  # noqa: Y015
+    _WhichOneofArgType__launched_monotonic: _TypeAlias = _typing.Literal["_launched_monotonic", b"_launched_monotonic"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__launched_monotonic) -> _WhichOneofReturnType__launched_monotonic | None: ...
 
 Global___Task: _TypeAlias = Task  # noqa: Y015
 

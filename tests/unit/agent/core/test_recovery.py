@@ -159,6 +159,28 @@ def test_a_kill_goes_on_with_what_is_left_of_its_grace(world):
     assert world.states("t")[-1] == "KILLED"
 
 
+@pytest.mark.parametrize("step_s", [3600.0, -3600.0])
+def test_a_step_of_the_wall_clock_changes_nothing_of_the_time_that_is_left(world, step_s):
+    dying, limited = command("dying", grace_s=60), command("limited")
+    limited.max_completion_time.nanoseconds = 100 * 10**9
+    for task in (dying, limited):
+        world.run(task)
+        world.started(task.task_id.value)
+    world.kill("dying")
+    killed, ended = world.container("dying"), world.container("limited")
+    world.clock.wall_s += step_s
+    world.restart()
+    assert world.kills() == [(killed, "TERM")]
+    world.advance(59)
+    assert world.kills() == [(killed, "TERM")]
+    world.advance(2)
+    assert world.kills() == [(killed, "TERM"), (killed, "KILL")]
+    world.advance(38)
+    assert len(world.kills()) == 2
+    world.advance(2)
+    assert world.kills()[2:] == [(ended, "KILL")]
+
+
 def test_what_was_to_be_killed_at_once_is_killed_again(world):
     world.run(command("t"))
     world.started("t")
