@@ -9,8 +9,7 @@ What is proof against a lost link, and how:
 
 - Offers die with their subscription.  A launch on a dead one is answered here, with
   the status that a master would send, so that no task vanishes without a word.
-- A launch that was written but may not have arrived is asked for by RECONCILE until
-  something is heard of the task.
+- A launch that may not have arrived is asked for by RECONCILE until the task is heard of.
 - Kills are said again until the task is known to have ended.
 - Acknowledgements and reconciliations made while there is no stream wait for the next;
   reconciliations that may not have arrived are asked for again (`written.py`).
@@ -282,6 +281,7 @@ class SchedulerSession:
         task_id = status.task_id.value
         self._launched.pop(task_id, None)
         self._doubtful.pop(task_id, None)
+        self._written.heard(status)
         if self._kills and (status.state in TERMINAL or status.state == TASK_UNKNOWN):
             self._kills.pop(task_id, None)
 

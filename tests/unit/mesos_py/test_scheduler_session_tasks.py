@@ -11,6 +11,7 @@ from mesos_py.resources import Resources
 from mesos_py.scheduler import checks, session
 from mesos_py.scheduler.written import ARRIVED_S
 from mesos_py.states import (
+    TASK_FINISHED,
     TASK_GONE,
     TASK_KILLED,
     TASK_RUNNING,
@@ -18,7 +19,7 @@ from mesos_py.states import (
 )
 from mesos_py.testing.builders import make_framework, make_offer, make_status, make_task
 from mesos_py.v1.scheduler_pb2 import Call, Event
-from mesos_py.v1.types_pb2 import ExecutorID
+from mesos_py.v1.types_pb2 import ExecutorID, TaskStatus
 from tests.kit.scheduler_session import (
     heartbeat,
     kill,
@@ -393,6 +394,46 @@ def test_a_question_that_was_written_just_before_the_loss_is_asked_again():
     sess.lost("gone")
     subscribe(sess)
     assert taken(sess) == asked  # nor does this one say that it has arrived
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        make_status("t1", acknowledged=False, reason=TaskStatus.REASON_RECONCILIATION),
+        make_status("t1", TASK_FINISHED),
+    ],
+)
+def test_a_question_that_was_answered_or_whose_task_has_ended_is_not_asked_again(answer):
+    """A master that has forgotten the task would say that it is gone."""
+    sess = subscribed_session()
+    sess.reconcile(["t1", "t2"])
+    sess.reconcile(["t1"])
+    taken(sess)
+    sess.receive([update(answer)])
+    sess.lost("gone")
+    subscribe(sess)
+    [again] = taken(sess)
+    assert [task.task_id.value for task in again.reconcile.tasks] == ["t2"]
+
+
+def test_a_question_about_a_task_of_which_older_news_came_is_asked_again():
+    sess = subscribed_session()
+    sess.reconcile(["t1"])
+    asked = taken(sess)
+    sess.receive([update(make_status("t1"))])
+    sess.lost("gone")
+    subscribe(sess)
+    assert taken(sess) == asked
+
+
+def test_a_question_about_everything_is_asked_again_whatever_came():
+    sess = subscribed_session()
+    sess.reconcile([])
+    asked = taken(sess)
+    sess.receive([update(make_status("t1", TASK_FINISHED))])
+    sess.lost("gone")
+    subscribe(sess)
+    assert taken(sess) == asked
 
 
 def test_a_question_of_long_ago_has_arrived():
