@@ -61,6 +61,7 @@ class Stream:
         handler = asyncio.current_task()
         assert handler is not None
         links, certainty = self._links, self._shell.certainty
+        self._shell.turns.hurry()
         link = links.open(context.peer(), handler.cancel)
         reader = asyncio.create_task(self._read(context, link))
         try:

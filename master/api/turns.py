@@ -14,13 +14,19 @@ from collections.abc import Callable
 from typing import Final
 
 BUDGET_S: Final = 0.02
+# After a stream has come, rounds are short for so long: others may be on their way, as
+# after a change of leader, and each waits for two rounds more than the one before it.
+SHORT_S: Final = 0.003
+HURRY_S: Final = 1.0
 
 
 class Turns:
     """Of one event loop."""
 
-    def __init__(self, budget_s: float = BUDGET_S) -> None:
+    def __init__(self, budget_s: float = BUDGET_S, short_s: float = SHORT_S) -> None:
         self._budget_s = budget_s
+        self._short_s = min(short_s, budget_s)
+        self._hurry_until_s = float("-inf")
         self._loop = asyncio.get_running_loop()
         # When this round's budget ends, in the loop's time; None: nothing done yet.
         self._until_s: float | None = None
@@ -35,6 +41,10 @@ class Turns:
             return True
         return self._loop.time() < self._until_s
 
+    def hurry(self) -> None:
+        """A stream has come; see SHORT_S."""
+        self._hurry_until_s = self._loop.time() + HURRY_S
+
     async def take(self, step: Callable[[], bool]) -> bool:
         """Wait for a turn, take the step, return what it does."""
         if self._until_s is None:
@@ -44,7 +54,9 @@ class Turns:
         return await done
 
     def _begin(self) -> None:
-        self._until_s = self._loop.time() + self._budget_s
+        now_s = self._loop.time()
+        hurried = now_s < self._hurry_until_s
+        self._until_s = now_s + (self._short_s if hurried else self._budget_s)
         self._loop.call_soon(self._round)
 
     def _round(self) -> None:

@@ -111,10 +111,6 @@ BAD_CALLS = {
         "failover_timeout: -1 } }",
         ("framework_info.failover_timeout", "-1.0"),
     ),
-    "inverse offers": (
-        'type: ACCEPT_INVERSE_OFFERS accept_inverse_offers { inverse_offer_ids { value: "x" } }',
-        ("type", "13"),
-    ),
     "a type that nobody knows": ("type: 4711", ("type", "4711")),
     "no type": ("", ("type", "0")),
     "another's name": (

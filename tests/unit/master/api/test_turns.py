@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from master.api.turns import Turns
+from master.api.turns import HURRY_S, Turns
 
 
 @pytest.fixture
@@ -89,4 +89,17 @@ async def test_who_does_not_wait_any_more_takes_no_step(turns, seconds):
     for _ in range(3):
         await asyncio.sleep(0)
     assert taken == [0, 2]
+    assert turns.free()
+
+
+async def test_rounds_are_short_for_a_while_after_a_stream_has_come(turns, seconds):
+    turns = Turns(budget_s=0.01, short_s=0.001)
+    turns.hurry()
+    assert turns.free()
+    seconds[0] += 0.002
+    assert not turns.free()
+    await asyncio.sleep(0)
+    seconds[0] += HURRY_S
+    assert turns.free()
+    seconds[0] += 0.002
     assert turns.free()
