@@ -22,8 +22,8 @@ def test_without_faults_all_work_is_done_and_nothing_is_left(tmp_path, masters, 
         assert len(cluster.terms()) == 1
 
 
-# What came up in rounds of their own, and must not come again.
-@pytest.mark.parametrize("seed", [103])
+# In this one whoever leads is killed twice, then is alone, then stands still.
+@pytest.mark.parametrize("seed", [1350])
 def test_a_round_of_random_faults_loses_nothing(tmp_path, seed):
     told: list[str] = []
     size = Size(length_s=40, masters=3, zookeepers=3)
