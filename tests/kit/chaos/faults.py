@@ -17,10 +17,15 @@ from tests.kit.chaos.wires import Drop, both_ways, lossy, one_way
 Names: TypeAlias = tuple[str, ...]
 
 
+# The master that leads when the fault begins, whichever that is.
+LEADER: Final = "leader"
+
+
 @dataclass(frozen=True)
 class Roster:
     """The hosts of a cluster by what they do."""
 
+    # LEADER may be among them.
     masters: Names
     agents: Names
     schedulers: Names

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tests.kit.chaos.cluster import ChaosCluster
-from tests.kit.chaos.faults import FAULTS, Roster, Step, schedule
+from tests.kit.chaos.faults import FAULTS, LEADER, Names, Roster, Step, schedule
 from tests.kit.chaos.workload import Plan
 
 # More work than can be done: the round ends it.
@@ -56,8 +56,9 @@ def round_of_faults(
 
 def roster_of(cluster: ChaosCluster) -> Roster:
     agents = tuple(agent.name for agent in cluster.agents)
+    masters = tuple(master.name for master in cluster.masters)
     return Roster(
-        masters=tuple(master.name for master in cluster.masters),
+        masters=(*masters, LEADER) if len(masters) > 1 else masters,
         agents=agents,
         schedulers=(cluster.scheduler.name,),
         disks=tuple(agent.name for agent in cluster.agents if agent.disk is not None),
@@ -69,6 +70,7 @@ def perform(cluster: ChaosCluster, steps: Iterable[Step]) -> None:
     """Begin and end each fault at its time."""
     moments = [(step.at_s, True, step) for step in steps]
     moments += [(step.until_s, False, step) for step in steps]
+    acting: dict[Step, Names] = {}
     begun = time.monotonic()
     for at_s, begins, step in sorted(moments, key=lambda moment: moment[:2]):
         while (left_s := begun + at_s - time.monotonic()) > 0:
@@ -76,6 +78,14 @@ def perform(cluster: ChaosCluster, steps: Iterable[Step]) -> None:
             time.sleep(min(left_s, _TICK_S))
         fault = FAULTS[step.fault]
         if begins:
-            fault.begin(cluster, step.hosts)
-        else:
-            fault.end(cluster, step.hosts)
+            hosts = tuple(cluster.leader().name if h == LEADER else h for h in step.hosts)
+            if not (fault.occupies and hosts in _occupied(acting)):
+                acting[step] = hosts
+                fault.begin(cluster, hosts)
+        elif step in acting:
+            fault.end(cluster, acting.pop(step))
+
+
+def _occupied(acting: Mapping[Step, Names]) -> list[Names]:
+    """Those that are down, stand still or are slow already."""
+    return [hosts for step, hosts in acting.items() if FAULTS[step.fault].occupies]
