@@ -254,4 +254,6 @@ class MasterLink:
                 log.info("another master leads", asked=str(address), leader=error.leader)
                 self._detector.hint(leader)
                 return True
+        # A pause follows: whom they name after it may be another one.
+        self._hints = 0
         return False

@@ -166,6 +166,31 @@ async def test_a_new_leader_is_not_kept_waiting_by_a_pause_for_the_old_one(maste
     await asyncio.gather(running, return_exceptions=True)
 
 
+class Waiting(StandaloneDetector):
+    """The addresses of masters of which the leader is none; how often there was a pause."""
+
+    pauses = 0
+
+    async def news(self, left: Address) -> None:
+        self.pauses += 1
+        await super().news(left)
+
+
+async def test_masters_that_named_a_dead_leader_for_long_are_believed_afterwards(master):
+    async with FakeMaster() as standby:
+        # It knows no better before the dead one's session has expired.
+        standby.error = NotLeader(None)
+        detector = Waiting([Address("127.0.0.1", standby.port)])
+        backoff = Backoff(0.01, 0.02, lambda: 0.0)
+        link = MasterLink(detector, Registering(), backoff, "instance")
+        running = asyncio.create_task(link.run())
+        await until(lambda: detector.pauses > 4)
+        standby.error = NotLeader(master.address)
+        await master.registered(1)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
 async def test_an_agent_that_is_refused_for_good_ends_with_the_reason(master, tmp_path):
     master.refusal = Event.Refused(code="gone", message="marked gone by Ann", final=True)
     agent = AgentProcess(master.address, tmp_path / "agent")
