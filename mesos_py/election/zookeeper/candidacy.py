@@ -14,7 +14,7 @@ from mesos_py.election.zookeeper import layout
 from mesos_py.election.zookeeper.lease import Lease
 from mesos_py.election.zookeeper.session import Link, Session, SessionLost
 from mesos_py.election.zookeeper.url import ZooKeeperUrl
-from mesos_py.errors import MesosPyError, Unavailable
+from mesos_py.errors import MesosPyError, NotFound, Unavailable
 
 log = logs.get("election.contender")
 
@@ -161,8 +161,8 @@ class Candidacy:
                 return created.rpartition("/")[2]
             except SessionLost:
                 raise
-            except Unavailable as error:
-                # The node may have been made for all that.
+            except (Unavailable, NotFound) as error:
+                # The node may have been made for all that; or the path has been removed.
                 log.warning("standing for election again", why=error.message)
                 await self._wait(self._children_changed, _RETRY_S)
                 await self._connected()
@@ -184,6 +184,8 @@ class Candidacy:
                 names = await self._session.children(self._path, self._children_changed.set)
             except SessionLost:
                 raise
+            except NotFound:
+                names = []  # somebody has removed the path, and our node with it
             except Unavailable:
                 await self._wait(self._children_changed, _RETRY_S)
                 await self._connected()
