@@ -110,6 +110,10 @@ def take_removals(c: Cluster, now: Now) -> None:
 
 
 def _mark(c: Cluster, agent_id: str, why: str, since: Now) -> None:
+    record = admitted.record_of(c, agent_id)
+    if record is None or is_gone(record):
+        return  # that was decided while it waited for the limit
+
     def alter(record: reg.Agent) -> None:
         record.unreachable_time.nanoseconds = int(since.wall_s * 1e9)
 

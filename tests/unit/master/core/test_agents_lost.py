@@ -38,6 +38,28 @@ def row(agent):
 # ---- Unreachable ------------------------------------------------------------------------------
 
 
+def test_an_agent_that_leaves_while_it_waits_to_be_lost_just_leaves():
+    world = World(Options(durable=True, removal_limit=1, removal_per_s=600.0))
+    first, second = world.agent("a"), world.agent("b")
+    world.stored()
+    for agent in (first, second):
+        agent.disconnect()
+    world.advance(80)
+    world.stored()
+    # One of them is lost, the other one waits; it is silent, not away.
+    assert list(world.cluster.unreachable) == [first.id]
+    second.register()
+    second.greeted()
+    world.advance(15 * 6)
+    assert second.id in world.cluster.removals
+    second.call(type=Call.UNREGISTER)
+    world.advance(600)
+    world.stored()
+    assert second.id not in world.cluster.agents
+    assert f"agent/{second.id}" not in world.records
+    world.check()
+
+
 def test_an_agent_that_is_not_back_in_time_is_unreachable_and_its_tasks_too(world, aware):
     agent = world.agent()
     framework = subscribed(world, aware)
