@@ -227,7 +227,7 @@ class Cluster:
     # ---- Judgements ------------------------------------------------------
 
     def judge(self, kind: str, name: str, at_s: float, now: Now) -> None:
-        """Set a deadline at which an agent is judged for its silence."""
+        """Set a deadline at which an agent or a framework is judged for its silence."""
         self.timers.set(kind, name, at_s)
         if not self.timers.has("pulse", ""):
             self.timers.set("pulse", "", now.monotonic_s + PULSE_S)

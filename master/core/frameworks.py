@@ -418,7 +418,7 @@ def disconnected(c: Cluster, link: int, now: Now) -> None:
     if timeout <= 0:
         remove(c, framework, "disconnected, with no failover time-out", now)
     else:
-        c.timers.set("failover", framework.framework_id, now.monotonic_s + timeout)
+        c.judge("failover", framework.framework_id, now.monotonic_s + timeout, now)
 
 
 def failover_s(c: Cluster, framework: Framework) -> float:

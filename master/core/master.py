@@ -225,6 +225,9 @@ class Master:
     def _patience_s(self, kind: str, name: str) -> float | None:
         """How long somebody may be silent; None: that deadline judges nobody."""
         options = self.cluster.options
+        if kind == "failover":
+            timeout_s = frameworks.failover_s(self.cluster, self.cluster.frameworks[name])
+            return min(timeout_s, options.agent_timeout_s)
         if kind in JUDGED:
             return options.agent_timeout_s
         if kind == "holdoff":
@@ -233,9 +236,6 @@ class Master:
             return options.offer_timeout_s
         if kind == "standby-hold":
             return options.standby_hold_s
-        if kind == "failover":
-            timeout_s = frameworks.failover_s(self.cluster, self.cluster.frameworks[name])
-            return min(timeout_s, options.agent_timeout_s)
         return None
 
     def _allocate(self, now: Now, seconds_of: Callable[[], float] | None) -> None:

@@ -184,7 +184,7 @@ def _take_frameworks(c: Cluster, agent: Agent, report: Report, now: Now) -> None
         capability = pb.FrameworkInfo.Capability.PARTITION_AWARE
         framework.partition_aware = any(x.type == capability for x in kept.capabilities)
         c.frameworks[framework_id] = framework
-        c.timers.set("failover", framework_id, now.monotonic_s + failover_s(c, framework))
+        c.judge("failover", framework_id, now.monotonic_s + failover_s(c, framework), now)
         c.tell_framework(framework, now)
 
 

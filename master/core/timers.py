@@ -11,9 +11,9 @@ from typing import Final
 
 # A wake-up later than this means that this process did not run for a while.
 STALL_S: Final = 1.0
-# Deadlines at which an agent is judged for its silence.  While there is one, this process
-# looks at the clock so often: it must know for how long it could not listen.
-JUDGED: Final = frozenset({"unreachable", "expected", "removal"})
+# Deadlines at which an agent or a framework is judged for its silence.  While there is one,
+# this process looks at the clock so often: it must know for how long it could not listen.
+JUDGED: Final = frozenset({"unreachable", "expected", "removal", "failover"})
 PULSE_S: Final = 1.0
 
 

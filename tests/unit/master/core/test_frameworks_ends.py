@@ -71,6 +71,19 @@ def test_a_framework_ends_when_its_failover_timeout_is_over(world):
     assert ended.unregistered is not None
 
 
+def test_a_framework_that_could_not_be_heard_before_its_time_was_over_is_forgiven(world):
+    framework = world.framework(failover_timeout=60.0)
+    framework.disconnect()
+    world.advance(30)
+    # The master stands still, and wakes just when the time is over.
+    world.clock.advance(30.5)
+    world.core.tick(world.clock.now())
+    world.advance(25)
+    assert framework.id in world.cluster.frameworks
+    world.advance(40)
+    assert framework.id not in world.cluster.frameworks
+
+
 def test_a_teardown_ends_everything_of_the_framework(world):
     agent = world.agent()
     framework = world.framework()
