@@ -40,6 +40,9 @@ from mesos_py.v1 import registry_pb2 as reg
 from mesos_py.v1 import types_pb2 as pb
 
 MAX_INFO_BYTES: Final = MAX_RECORD_BYTES // 2
+# So many leaderships no cluster has had.  A registry that was emptied is passed what its
+# agents have seen, and a single one that is mistaken must not use the numbers up.
+MAX_EPOCHS_AHEAD: Final = 2**32
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,10 @@ def register(c: Cluster, link: int, call: agent_pb2.Call.Register, now: Now) -> 
     given = c.agent_of_link.get(link) or c.admission_of_link.get(link)
     if given is not None:
         c.drop("agent-registered-twice", agent=given)
+        return
+    if call.epoch > c.epoch + MAX_EPOCHS_AHEAD:
+        reason = f"is no epoch of this cluster: this master's is {c.epoch}"
+        _refuse(c, link, call, InvalidValue("epoch", call.epoch, reason))
         return
     if call.epoch > c.epoch:
         c.drop("agent-knows-newer-epoch", agent=call.agent_info.id.value, epoch=call.epoch)

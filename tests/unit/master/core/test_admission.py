@@ -431,6 +431,16 @@ def test_an_agent_with_newer_orders_proves_that_this_master_is_an_old_one(world)
     assert reasons(world) == ["agent-knows-newer-epoch", "agent-refused"]
 
 
+@pytest.mark.parametrize("epoch", [2**32 + 2, 2**62 - 2, 2**63, 2**64 - 1])
+def test_an_epoch_that_cannot_be_ends_that_agent_and_no_leadership(world, epoch):
+    agent = fresh(world)
+    (event,) = agent.register(epoch=epoch)
+    assert event.refused.final
+    assert "is no epoch of this cluster" in event.refused.message
+    assert world.outbox.newer_epochs == []
+    assert reasons(world) == ["agent-refused"]
+
+
 @pytest.mark.parametrize("epoch", [0, 1])
 def test_an_agent_with_orders_of_this_or_an_older_leadership_is_admitted(world, epoch):
     agent = fresh(world)
