@@ -29,6 +29,9 @@ _BATCH_BYTES: Final = 4 * 1024 * 1024
 # A master that reads more slowly than this piles up is left, and asked again.
 _MAX_QUEUED: Final = 200_000
 _MAX_QUEUED_BYTES: Final = 256 * 1024 * 1024
+# REGISTER names all that there is when it is written.  What ends before it is answered is
+# said after the answer, or the master would keep for ever what that held.
+_ENDS: Final = frozenset({Call.UPDATE, Call.EXECUTOR_EXITED})
 # Masters that name each other as the leader are followed this often without a pause.
 _MAX_HINTS: Final = 3
 
@@ -88,7 +91,7 @@ class MasterLink:
 
     def send(self, call: Call) -> bool:
         """Queue a call; False when there is no registered master to take it."""
-        if self._conversation is None or not self._registered:
+        if self._conversation is None or not (self._registered or call.type in _ENDS):
             return False
         size = _CALL_BYTES
         if call.type == Call.EXECUTOR_MESSAGE:
@@ -156,7 +159,7 @@ class MasterLink:
             await channel.close()
 
     def _take(self) -> agent_pb2.Calls | None:
-        if not self._queue:
+        if not self._queue or not self._registered:
             return None
         batch: list[Call] = []
         total = 0
@@ -207,6 +210,7 @@ class MasterLink:
         if first.type != Event.REGISTERED:
             return Refused(f"{self._address} answered {first.type} to REGISTER")
         self._registered = True
+        conversation.wake()
         self._patience.answered()
         self._registered_s = asyncio.get_running_loop().time()
         self._hints = 0

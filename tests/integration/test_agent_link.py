@@ -191,6 +191,38 @@ async def test_masters_that_named_a_dead_leader_for_long_are_believed_afterwards
         await asyncio.gather(running, return_exceptions=True)
 
 
+class Late(FakeMaster):
+    """Answers REGISTER when it is told to."""
+
+    def _register(self, call, stream):
+        self.registrations.append(call)
+        self._held = (call, stream)
+
+    def answer(self) -> None:
+        super()._register(*self._held)
+
+
+async def test_what_ends_between_register_and_its_answer_is_told_after_the_answer():
+    master = Late()
+    async with master:
+        detector = StandaloneDetector([Address("127.0.0.1", master.port)])
+        backoff = Backoff(600, 1000, lambda: 0.0)
+        link = MasterLink(detector, Registering(), backoff, "instance")
+        running = asyncio.create_task(link.run())
+        await master.registered(1)
+        exited = agent_pb2.Call.ExecutorExited(executor_id=pb.ExecutorID(value="ex"))
+        assert not link.send(agent_pb2.Call(type=agent_pb2.Call.EXECUTOR_MESSAGE))
+        assert link.send(
+            agent_pb2.Call(type=agent_pb2.Call.EXECUTOR_EXITED, executor_exited=exited)
+        )
+        master.answer()
+        told = await master.call(agent_pb2.Call.EXECUTOR_EXITED)
+        assert told.executor_exited == exited
+        assert [call.type for call in master.calls] == [agent_pb2.Call.EXECUTOR_EXITED]
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
 async def test_an_agent_that_is_refused_for_good_ends_with_the_reason(master, tmp_path):
     master.refusal = Event.Refused(code="gone", message="marked gone by Ann", final=True)
     agent = AgentProcess(master.address, tmp_path / "agent")
