@@ -188,7 +188,7 @@ class SchedulerSession:
         waiting, self._out = [*again, *self._out], deque()
         for call, size in waiting:
             if not self.tearing_down:
-                self._keep(call, size, "the link to the master was lost")
+                self._keep(call, size, "the link to the master was lost", taken=True)
         if was_linked and self.fatal is None:
             self._items.append(Disconnected(reason))
 
@@ -462,8 +462,8 @@ class SchedulerSession:
             why = _STANDS_BY if self.standing_by else "there is no link to a master"
             self._keep(call, size, why)
 
-    def _keep(self, call: pb.Call, size: int, why: str) -> None:
-        """A call without a subscription: it waits, or is answered here."""
+    def _keep(self, call: pb.Call, size: int, why: str, taken: bool = False) -> None:
+        """A call without a subscription (`taken` while there was one) waits, or is answered."""
         kind = call.type
         if kind in STATE:
             self._unsaid = True
@@ -473,7 +473,7 @@ class SchedulerSession:
             if kind != Call.ACKNOWLEDGE:
                 self._items.append(answers.refused(kind, *answers.subject_of(call), why))
         elif kind in KEPT:
-            if len(self._out) < MAX_KEPT:
+            if taken or len(self._out) < MAX_KEPT:
                 self._out.append((call, size))
             elif kind != Call.ACKNOWLEDGE:
                 raise Unavailable(f"{why}, and {MAX_KEPT} calls wait for it already")

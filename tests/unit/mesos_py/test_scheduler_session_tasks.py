@@ -238,6 +238,23 @@ def test_calls_kept_are_bounded_and_acknowledgements_are_what_may_be_dropped(mon
     assert len(taken(sess)) == 3
 
 
+def test_a_link_that_is_lost_under_more_calls_than_are_kept_loses_none_of_them(monkeypatch):
+    monkeypatch.setattr(session, "MAX_KEPT", 3)
+    sess = subscribed_session()
+    for n in range(5):
+        kill(sess, f"t{n}")
+    sess.shutdown(Call.Shutdown(executor_id=ExecutorID(value="e")))
+    sess.lost("cut")
+    [told] = sess.take_items()
+    assert told.reason == "cut"
+    subscribe(sess)
+    calls = taken(sess)
+    assert {f"t{n}" for n in range(5)} == {
+        c.kill.task_id.value for c in calls if c.type == Call.KILL
+    }
+    assert "SHUTDOWN" in kinds(calls)
+
+
 def test_message_without_a_link_is_refused_aloud():
     sess = make_session()
     sess.message(Call.Message(data=b"x"))
