@@ -98,7 +98,9 @@ class Term:
 
     def stored(self, number: int) -> None:
         """The registry has everything up to this write of the core."""
-        self.shell.guarded("stored", self.shell.core.stored, number, self.shell.now())
+        # What follows from one write fails for itself: the rest of the batch is waited for.
+        while not self.shell.guarded("stored", self.shell.core.stored, number, self.shell.now()):
+            pass
         self.shell.rearm()
 
     def raise_epoch(self, epoch: int) -> None:

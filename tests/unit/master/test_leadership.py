@@ -205,6 +205,21 @@ async def test_what_was_stored_is_there_in_the_next_leadership(scene):
     assert scene.terms[1].shell.core.cluster.weights == {"web": 3.0}
 
 
+async def test_what_fails_after_one_write_does_not_keep_the_others_waiting(scene):
+    await scene.lead()
+    term, done = scene.terms[0], asyncio.Event()
+
+    def fail(now):
+        raise RuntimeError("a fault of the core")
+
+    registry, now = term.shell.core.cluster.registry, term.shell.now()
+    registry.write({"weight/a": reg.Weight(weight=1.0)}, fail, now)
+    registry.write({"weight/b": reg.Weight(weight=1.0)}, lambda now: done.set(), now)
+    async with asyncio.timeout(5):
+        await done.wait()
+    assert (term.shell.failures, registry.waits) == (1, False)
+
+
 async def test_a_leadership_that_another_has_superseded_ends_and_tells_nobody_that_it_was_stored(
     scene,
 ):
