@@ -26,6 +26,8 @@ MAINTENANCE: Final = "maintenance"
 # A transaction of ZooKeeper has less than a megabyte.  One peer's record that does not fit
 # would end every leadership that tries to store it.
 MAX_RECORD_BYTES: Final = 512 * 1024
+# Of all records, with their keys, that are to be stored together.
+MAX_WRITE_BYTES: Final = 640 * 1024
 
 M = TypeVar("M", bound=Message)
 
@@ -102,13 +104,17 @@ class Registry:
         `then` is called after those of all earlier writes; at once if nothing changes
         and nothing waits.  It must look anew at what it is about: time has passed.  It
         is never called when the leadership ends before.  Raises TooLarge, and changes
-        nothing, for a record that no storage is sure to take.
+        nothing, for records that no storage is sure to take.
         """
         different: dict[str, bytes | None] = {}
+        total = 0
         for key, message in changes.items():
             value = None if message is None else message.SerializeToString(deterministic=True)
             if value is not None and len(value) > MAX_RECORD_BYTES:
                 raise too_large(key, len(value), MAX_RECORD_BYTES)
+            total += 0 if value is None else len(key) + len(value)
+            if total > MAX_WRITE_BYTES:
+                raise too_large(f"{len(changes)} records", total, MAX_WRITE_BYTES)
             if value != self._records.get(key):
                 different[key] = value
         for key, value in different.items():
@@ -125,7 +131,10 @@ class Registry:
         self._outbox.store(self._number, different)
 
     def stored(self, number: int, now: Now) -> None:
-        """The storage has everything up to the write with this number."""
+        """The storage has everything up to the write with this number.
+
+        If what follows from one of the writes raises, call it again for the others.
+        """
         while self._waiting and self._waiting[0].number <= number:
             waiting = self._waiting.popleft()
             for key in waiting.keys:

@@ -3,7 +3,7 @@
 import pytest
 
 from master.core.cluster import Options
-from master.core.registry import MAX_RECORD_BYTES, Registry
+from master.core.registry import MAX_RECORD_BYTES, MAX_WRITE_BYTES, Registry
 from mesos_py.clock import Now
 from mesos_py.errors import TooLarge
 from mesos_py.v1 import registry_pb2 as reg
@@ -89,3 +89,15 @@ def test_a_record_that_no_storage_is_sure_to_take_is_refused_and_changes_nothing
         registry.write({"weight/a": weight(1), "agent/a": much}, lambda now: done.append("a"), NOW)
     assert (done, outbox.writes, registry.waits) == ([], [], False)
     assert registry.read("weight/a", reg.Weight()) is None
+
+
+def test_more_records_at_once_than_a_storage_is_sure_to_take_are_refused():
+    outbox, registry, done = durable()
+    each = len("weight/000000") + len(weight(1).SerializeToString())
+    many = {f"weight/{n:06}": weight(1) for n in range(MAX_WRITE_BYTES // each + 1)}
+    with pytest.raises(TooLarge, match=r"records.*at most 655360 can be kept"):
+        registry.write(many, lambda now: done.append("a"), NOW)
+    assert (done, outbox.writes, list(registry.keys(""))) == ([], [], [])
+    many.popitem()
+    registry.write(many, lambda now: done.append("a"), NOW)
+    assert len(outbox.writes) == 1
