@@ -18,6 +18,8 @@ from mesos_py.v1 import types_pb2 as pb
 log = logs.get("master.operator")
 
 _NS: Final = 10**9
+# What a field of 64 bits does not hold: 292 years.
+_TOO_LONG_NS: Final = 2**63
 
 
 class MaintenanceCalls:
@@ -32,7 +34,10 @@ class MaintenanceCalls:
         config.mark_gone = asked.mark_gone
         if asked.HasField("max_grace_period"):
             grace = asked.max_grace_period
-            config.max_grace_period.nanoseconds = grace.seconds * _NS + grace.nanos
+            grace_ns = grace.seconds * _NS + grace.nanos
+            if abs(grace_ns) >= _TOO_LONG_NS:
+                raise InvalidValue("max_grace_period", f"{grace.seconds} s", "is too long")
+            config.max_grace_period.nanoseconds = grace_ns
         agent_id = _id(asked.agent_id)
         c = self._shell.core.cluster
         return await self._once_stored(

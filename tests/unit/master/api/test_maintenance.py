@@ -56,6 +56,16 @@ async def scene():
     made.world.check()
 
 
+@pytest.mark.parametrize("seconds", [2**63 - 1, 315_576_000_000, 9_223_372_037, -(2**63)])
+async def test_a_grace_longer_than_can_be_written_is_refused_in_words(scene, seconds):
+    drain = Call.DrainAgent(agent_id=scene.agent_id())
+    drain.max_grace_period.seconds = seconds
+    with pytest.raises(Aborted) as refused:
+        await scene.ask(Call.DRAIN_AGENT, drain_agent=drain)
+    assert refused.value.code is grpc.StatusCode.INVALID_ARGUMENT
+    assert scene.world.cluster.agents[scene.agent.id].drain is None
+
+
 async def test_a_drain_is_answered_once_it_is_stored(scene):
     drain = Call.DrainAgent(
         agent_id=scene.agent_id(), max_grace_period=Duration(seconds=2, nanos=5), mark_gone=True
