@@ -134,8 +134,10 @@ class MasterDaemon:
         stack.push_async_callback(stop)
         if self._zk is None:
             led = asyncio.create_task(leadership.has_led.wait())
-            await asyncio.wait({running, led}, return_when=asyncio.FIRST_COMPLETED)
-            led.cancel()
+            try:
+                await asyncio.wait({running, led}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                led.cancel()
             if running.done():
                 running.result()
 
@@ -212,9 +214,26 @@ async def serve(flags: MasterFlags) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     try:
-        await daemon.start()
-        garbage.settle()
-        await daemon.run_until(ended)
+        if await _started(daemon, ended):
+            garbage.settle()
+            await daemon.run_until(ended)
         log.info("master stopping", pid=os.getpid())
     finally:
         await daemon.stop()
+
+
+async def _started(daemon: MasterDaemon, ended: asyncio.Event) -> bool:
+    """Start it; False when `ended` is set before.  A registry that does not answer is
+    waited for as long as it takes."""
+    starting = asyncio.create_task(daemon.start())
+    asked = asyncio.create_task(ended.wait())
+    try:
+        await asyncio.wait({starting, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if starting.done():
+            starting.result()
+            return True
+        return False
+    finally:
+        for each in (starting, asked):
+            each.cancel()
+        await asyncio.gather(starting, asked, return_exceptions=True)

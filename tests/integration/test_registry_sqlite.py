@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from master.registry.base import fold
-from master.registry.sqlite import SqliteStorage
+from master.registry.sqlite import NAME, SqliteStorage
+from tests.kit.cluster import Daemon
+from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -108,3 +111,22 @@ def test_killed_at_any_moment(tmp_path):
     epoch, found = read(tmp_path)
     assert epoch == 2
     assert found in (records(2 * confirmed), records(2 * confirmed + 2))
+
+
+async def test_a_master_that_cannot_have_its_registry_yet_still_ends_when_told(tmp_path):
+    daemon = Daemon("master", "m", tmp_path, {})
+    daemon.work_dir.mkdir()
+    await SqliteStorage(daemon.work_dir).close()
+    holder = sqlite3.connect(daemon.work_dir / NAME, isolation_level=None)
+    try:
+        holder.execute("BEGIN IMMEDIATE")
+        daemon.launch()
+        until(lambda: "leadership given up" in daemon.log)
+        assert (daemon.alive, daemon.is_ready) == (True, False)
+        daemon.process.send_signal(signal.SIGTERM)
+        assert daemon.process.wait(20) == 0
+    finally:
+        holder.close()
+        if daemon.alive:
+            daemon.process.kill()
+            daemon.process.wait()
