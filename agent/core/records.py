@@ -213,7 +213,10 @@ def task_message(task: Task, agent_id: str, head: pb.TaskStatus | None) -> pb.Ta
     for name, limit in info.limits.items():
         message.limits[name].CopyFrom(limit)
     if task.status is not None:
+        # Without what no master keeps of it: a few such tasks, and the agent could never
+        # register again, since all of them go into one message.
         message.statuses.append(task.status)
+        message.statuses[-1].ClearField("data")
     if head is not None:
         message.status_update_state = head.state
         message.status_update_uuid = head.uuid

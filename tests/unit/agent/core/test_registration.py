@@ -96,6 +96,21 @@ def test_custom_executors_are_named_and_their_queued_tasks_are_staging():
     assert call.tasks[0].executor_id.value == "ex"
 
 
+def test_what_an_executor_has_sent_with_a_status_is_not_sent_again_at_each_registration():
+    world = AgentWorld()
+    world.run(for_executor("a"))
+    world.started("ex")
+    world.subscribe("ex")
+    world.report("ex", status("a", pb.TASK_RUNNING, data=b"x" * 1_000_000))
+    told = register(world)
+    assert told.tasks[0].statuses[-1].state == pb.TASK_RUNNING
+    assert told.ByteSize() < 10_000
+    # The update itself has it still.
+    world.core.on_disconnected()
+    world.register()
+    assert len(world.last("a").data) == 1_000_000
+
+
 def test_tasks_of_a_removed_framework_are_named_until_their_processes_are_gone():
     world = AgentWorld()
     world.run(command("t"))
