@@ -233,21 +233,16 @@ async def test_a_node_that_somebody_removes_is_leadership_lost(zk, path, admin) 
 
 
 async def test_a_path_that_somebody_removes_is_made_anew_by_all(zk, path, admin) -> None:
-    async with (
-        contending(zk.url(path), port=1) as first,
-        contending(zk.url(path), port=2) as second,
-    ):
-        await until(lambda: first.leads or second.leads)
-        await until(lambda: len(candidates(admin, path)) == 2)
-        # All at once: whoever looks for his node finds no path.
-        transaction = admin.transaction()
-        for name in admin.get_children(path):
-            transaction.delete(f"{path}/{name}")
-        transaction.delete(path)
-        assert not [each for each in transaction.commit() if isinstance(each, Exception)]
-        old, other = (first, second) if first.leads else (second, first)
-        await old.wait_for(LOST)
-        await until(lambda: other.leads)
+    async with contending(zk.url(path)) as first:
+        await first.wait_for(LEADING)
+        async with contending(zk.url(path)) as second:
+            await until(lambda: len(candidates(admin, path)) == 2)
+            # All at once: whoever looks for his node finds no path.
+            transaction = admin.transaction()
+            for node in (*(f"{path}/{name}" for name in admin.get_children(path)), path):
+                transaction.delete(node)
+            assert transaction.commit() == [True] * 3
+            await second.wait_for(LEADING)
 
 
 async def test_a_node_of_the_same_name_of_somebody_else_is_not_ours(zk, path, admin) -> None:
