@@ -118,18 +118,20 @@ class MasterDaemon:
 
     async def _begin(self, stack: contextlib.AsyncExitStack, leadership: Leadership) -> None:
         """Stand for election; alone, wait until it is won."""
+        detector: Detector | None = None
         if self._zk is not None:
             from mesos_py.election.zookeeper.detector import ZooKeeperDetector
 
             detector = ZooKeeperDetector(self._zk, self.flags.zk_session_timeout_s)
-            stack.push_async_callback(detector.close)
             following = asyncio.create_task(self._follow(detector))
             stack.callback(following.cancel)
         running = self._running = asyncio.create_task(leadership.run())
 
         async def stop() -> None:
             await leadership.stop()
-            await asyncio.gather(running, return_exceptions=True)
+            # Together: without ZooKeeper each takes as long as it is allowed to.
+            closing = [running] if detector is None else [running, detector.close()]
+            await asyncio.gather(*closing, return_exceptions=True)
 
         stack.push_async_callback(stop)
         if self._zk is None:

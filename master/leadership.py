@@ -113,7 +113,8 @@ class Leadership:
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
-            await storage.close()
+            # Together: without ZooKeeper each takes as long as it is allowed to.
+            await asyncio.gather(contender.resign(), storage.close())
         if lost is not None:
             log.warning("leadership given up", id=info.id, why=lost.message)
         return lost is None

@@ -70,8 +70,11 @@ class Stream:
                 if not certainty.certain() and not await certainty.wait():
                     break
                 await context.write(b"".join(events) + self.tail)
-            if links.ended is not None:
-                await rpc.abort(context, links.ended)
+            ended = links.ended
+            if ended is None and certainty.over.is_set():
+                ended = NotLeader(None)
+            if ended is not None:
+                await rpc.abort(context, ended)
         except Unavailable as error:
             await rpc.abort(context, error)
         finally:

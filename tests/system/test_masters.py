@@ -137,3 +137,12 @@ def test_what_an_operator_was_told_is_known_to_every_later_leader(masters):
         answer = masters.operator.execute(op.Call(type=op.Call.GET_WEIGHTS))
         assert [(w.role, w.weight) for w in answer.get_weights.weight_infos] == [("web", 2.5)]
         leader.start()
+
+
+def test_without_zookeeper_a_leader_that_is_asked_to_end_does_so_within_ten_seconds(masters):
+    leader = masters.leader()
+    masters.zookeeper.kill()
+    leader.process.terminate()
+    assert leader.process.wait(10) == 0  # beyond this, supervisors kill
+    masters.zookeeper.start()
+    masters.wait_for_leader(other_than=leader)
