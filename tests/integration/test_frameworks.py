@@ -198,9 +198,7 @@ def test_a_framework_that_does_not_come_back_in_time_ends_with_its_tasks(cluster
     until(lambda: gone(pid_of(running)))
     (task,) = cluster.history(first.id)
     assert task.state == TASK_KILLED
-    assert task.statuses[-1].message == (
-        "the framework did not come back within its failover time-out"
-    )
+    assert task.statuses[-1].message == "the framework did not come back within 0.5 s"
 
 
 def test_a_framework_without_a_failover_time_out_ends_with_its_link(cluster):

@@ -23,6 +23,7 @@ from mesos_py.v1 import agent_pb2, executor_pb2, operator_pb2, scheduler_pb2
 from mesos_py.v1.agent_pb2_grpc import AgentFilesStub
 from mesos_py.v1.executor_pb2_grpc import ExecutorServiceStub
 from mesos_py.v1.operator_pb2_grpc import OperatorServiceStub
+from mesos_py.v1.types_pb2 import DRAINING
 from tests.kit.cluster import Cluster
 from tests.kit.framework import Framework, what
 from tests.kit.fuzz import Fuzz
@@ -252,7 +253,19 @@ def test_calls_of_operators(cluster, dice):
         for _ in range(10):
             call = fuzz.made_up(operator_pb2.Call, density=0.6)
             call.type = dice.choice([*kinds, 4711])
+            # From there it could not come back.
+            call.drain_agent.mark_gone = False
+            call.mark_agent_gone.agent_id.value = "x"
             assert_foreseen(lambda c=call: OperatorServiceStub(channel).Execute(c, timeout=60))
+    _put_back(cluster)
+
+
+def _put_back(cluster: Cluster) -> None:
+    """Into service, if one of the calls has happened to take the agent out of it."""
+    cluster.wait_until(lambda: cluster.agent_row("a").drain_info.state != DRAINING)
+    agent = cluster.agent_row("a")
+    if agent.deactivated:
+        cluster.operator.reactivate_agent(agent.agent_info.id.value)
 
 
 @FUZZED

@@ -64,6 +64,7 @@ class LeaderRun(Run):
         for stream in list(self.net.streams.values()):
             self.net.break_off(stream, rng)
             stream.up.clear()
+        self.net.successors = True
         waiting = len(self.net.writes)
         stored = rng.randint(0, waiting)
         self.note("a new leader, %s of %s writes arrived", stored, waiting)

@@ -75,6 +75,8 @@ class Net(RecordingOutbox):
     def __init__(self) -> None:
         super().__init__()
         self.streams: dict[int, Stream] = {}
+        # Whether there was more than one master.
+        self.successors = False
         # Sees every event at the moment at which the core sends it.
         self.on_event: Callable[[int, Any], None] = lambda link, event: None
         self._numbers = 0

@@ -61,6 +61,8 @@ class Launched:
     rank: int = 0
     final: bool = False
     perhaps: bool = False
+    # The end was told by the master, ahead of updates that its agent still had.
+    ahead: bool = False
     updates: int = 0
 
     def see(self, status: pb.TaskStatus, aware: bool) -> None:
@@ -78,9 +80,9 @@ class Launched:
             return
         if is_terminal(state) or state == TASK_UNKNOWN:
             self.final = True
-            self.perhaps = (
-                state == TASK_LOST and not aware and status.source == pb.TaskStatus.SOURCE_MASTER
-            )
+            by_master = status.source == pb.TaskStatus.SOURCE_MASTER
+            self.perhaps = state == TASK_LOST and not aware and by_master
+            self.ahead = by_master and status.reason == pb.TaskStatus.REASON_RECONCILIATION
         elif state != TASK_UNREACHABLE:
             rank = _RANK[state]
             if self.sure and rank < self.rank:
@@ -224,6 +226,8 @@ class SchedulerModel:
             if status.message == LIE or not self.liars.isdisjoint(where):
                 task.sure = False
             task.see(status, self.aware)
+            # What one master has told ahead of the order, the next one does not know.
+            task.perhaps = task.perhaps or (self.net.successors and task.final and task.ahead)
 
     def acknowledge(self, rng: random.Random) -> None:
         """What has been seen is acknowledged, or the process forgets to."""
