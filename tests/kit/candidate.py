@@ -20,7 +20,7 @@ from typing import Any, Final, Self
 
 from mesos_py.election import Contender, Standing, parse_contender
 from mesos_py.v1 import types_pb2 as pb
-from tests.kit.local import end_with_the_tests
+from tests.kit.local import END_WITH_THE_TESTS
 from tests.kit.waiting import LIMIT_S, until
 
 _LOOK_S: Final = 0.005
@@ -42,12 +42,19 @@ class Candidate:
 
     def __init__(self, url: str, port: int, timeout_s: float) -> None:
         self.lines: list[dict[str, Any]] = []
-        argv = [sys.executable, "-m", "tests.kit.candidate", url, str(port), str(timeout_s)]
+        argv = [
+            *END_WITH_THE_TESTS,
+            sys.executable,
+            "-m",
+            "tests.kit.candidate",
+            url,
+            str(port),
+            str(timeout_s),
+        ]
         self.process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            preexec_fn=end_with_the_tests,  # noqa: PLW1509
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

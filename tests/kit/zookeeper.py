@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from tests.kit.local import end_with_the_tests
+from tests.kit.local import END_WITH_THE_TESTS
 from tests.kit.waiting import LIMIT_S, until
 
 # The programs that a test with this kit needs, for `pytest.mark.needs`.
@@ -107,10 +107,11 @@ class Server:
     def launch(self) -> Self:
         """Start it, and wait for nothing."""
         assert not self.alive, f"server {self.number} runs"
-        argv = [*self.place.prefix, "java", *_JAVA, "-cp", ":".join(_JARS)]
-        argv += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", "zoo.cfg"]
         # The end of a thread counts as that of its process there.
         main = threading.current_thread() is threading.main_thread()
+        argv = [*(END_WITH_THE_TESTS if main else ()), *self.place.prefix]
+        argv += ["java", *_JAVA, "-cp", ":".join(_JARS)]
+        argv += ["org.apache.zookeeper.server.quorum.QuorumPeerMain", "zoo.cfg"]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 argv,
@@ -118,7 +119,6 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=end_with_the_tests if main else None,  # noqa: PLW1509
             )
         return self
 

@@ -146,3 +146,20 @@ def test_without_zookeeper_a_leader_that_is_asked_to_end_does_so_within_ten_seco
     assert leader.process.wait(10) == 0  # beyond this, supervisors kill
     masters.zookeeper.start()
     masters.wait_for_leader(other_than=leader)
+
+
+def test_servers_of_zookeeper_are_replaced_one_after_the_other_under_running_tasks(tmp_path):
+    with Masters(tmp_path, count=2, servers=3) as masters:
+        masters.start_agent("a", **BACK_SOON)
+        with Framework(masters.url) as framework:
+            running = long_tasks(framework, "a")
+            servers = masters.zookeeper.servers
+            last = masters.zookeeper.leader()
+            for server in [*(each for each in servers if each is not last), last]:
+                server.kill()
+                server.start()
+                until(server.serves)
+                masters.wait_for_leader()
+                works(framework)
+            still_there(masters, framework, running)
+            end(framework, running)
