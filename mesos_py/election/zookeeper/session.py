@@ -51,6 +51,8 @@ CLOSE_S: Final = 3.0
 _FIRST_RECONNECT_S: Final = 0.1
 _MAX_RECONNECT_S: Final = 1.0
 _REPEAT_LOG_S: Final = 60.0
+# At least so long a server may take to answer a new connection.
+_GREETING_S: Final = 1.0
 # What kazoo warns of though it is told by `Link`, or follows from closing.
 _NOISE: Final = (
     "Transition to CONNECTING",
@@ -400,6 +402,10 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
 class _Connection(ConnectionHandler):  # type: ignore[misc]
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         sent_s = time.monotonic()
+        if isinstance(request, Connect):
+            # A server that is just starting may take a connection and never answer on it.
+            # Waited for as long as kazoo does, it would cost the session.
+            timeout = min(timeout, max(_GREETING_S, timeout / 3))
         answer = super()._invoke(timeout, request, xid)
         if isinstance(request, Connect):
             self.client.greeted_s = sent_s
