@@ -13,7 +13,12 @@ from typing import Any, Final, TypeAlias
 
 import grpc.aio
 
-from master.api.operator import OperatorService, version_response
+from master.api.operator import (
+    OperatorService,
+    flags_response,
+    health_response,
+    version_response,
+)
 from master.api.streams import Streams
 from mesos_py import rpc
 from mesos_py.address import Address
@@ -115,15 +120,13 @@ class OperatorFront(operator_pb2_grpc.OperatorServiceServicer):
     # ---- Without leading -------------------------------------------------------
 
     def get_health(self) -> op.Response:
-        health = op.Response.GetHealth(healthy=True)
-        return op.Response(type=op.Response.GET_HEALTH, get_health=health)
+        return health_response()
 
     def get_version(self) -> op.Response:
         return version_response()
 
     def get_flags(self) -> op.Response:
-        flags = [pb.Flag(name=name, value=value) for name, value in self._flags.items()]
-        return op.Response(type=op.Response.GET_FLAGS, get_flags=op.Response.GetFlags(flags=flags))
+        return flags_response(self._flags)
 
     def get_metrics(self) -> op.Response:
         metrics = op.Response.GetMetrics(metrics=self._metrics())

@@ -58,6 +58,8 @@ class Numbers:
         shell = self._led.shell
         if shell is not None:
             found.extend(families(shell.core.cluster, shell.failures))
+            held, help = shell.certainty.held, "What had to wait for certainty, since it leads"
+            found.append(CounterMetricFamily(f"{PREFIX}held", help, value=held))
         registrar = self._led.registrar
         if registrar is not None:
             found.extend(registry_families(registrar.figures, registrar.waiting))

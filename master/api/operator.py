@@ -92,13 +92,10 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     # ---- Reading -----------------------------------------------------------
 
     def get_health(self, _: op.Call) -> op.Response:
-        return op.Response(
-            type=op.Response.GET_HEALTH, get_health=op.Response.GetHealth(healthy=True)
-        )
+        return health_response()
 
     def get_flags(self, _: op.Call) -> op.Response:
-        flags = [pb.Flag(name=name, value=value) for name, value in self._flags.items()]
-        return op.Response(type=op.Response.GET_FLAGS, get_flags=op.Response.GetFlags(flags=flags))
+        return flags_response(self._flags)
 
     def get_version(self, _: op.Call) -> op.Response:
         return version_response()
@@ -304,6 +301,18 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     def end(self) -> None:
         """The leadership is over: nobody waits any longer.  Idempotent."""
         self._changes.end()
+
+
+def health_response() -> op.Response:
+    """What GET_HEALTH answers."""
+    health = op.Response.GetHealth(healthy=True)
+    return op.Response(type=op.Response.GET_HEALTH, get_health=health)
+
+
+def flags_response(flags: Mapping[str, str]) -> op.Response:
+    """What GET_FLAGS answers."""
+    found = [pb.Flag(name=name, value=value) for name, value in flags.items()]
+    return op.Response(type=op.Response.GET_FLAGS, get_flags=op.Response.GetFlags(flags=found))
 
 
 def version_response() -> op.Response:

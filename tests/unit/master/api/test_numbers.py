@@ -28,7 +28,8 @@ def test_a_master_that_does_not_lead_tells_of_itself():
 
 
 def test_a_leader_tells_of_its_leadership_and_of_the_registry_as_well():
-    shell = SimpleNamespace(core=World().core, failures=1)
+    certainty = SimpleNamespace(held=5)
+    shell = SimpleNamespace(core=World().core, failures=1, certainty=certainty)
     figures = SimpleNamespace(batches=4, operations=9, bytes=100, seconds=0.5, last_seconds=0.125)
     registrar = SimpleNamespace(figures=figures, waiting=2)
     led = SimpleNamespace(elections=1, doubts=0, registrar=registrar, shell=shell, epoch=7)
@@ -36,5 +37,6 @@ def test_a_leader_tells_of_its_leadership_and_of_the_registry_as_well():
     assert found["mesos_py_master_leading"] == 1
     assert found["mesos_py_master_epoch"] == 7
     assert found["mesos_py_master_step_failures"] == 1
+    assert found["mesos_py_master_held_total"] == 5
     assert found["mesos_py_master_registry_waiting"] == 2
     assert found["mesos_py_master_registry_operations_total"] == 9
