@@ -28,6 +28,7 @@ from mesos_py import config, plugins
 from mesos_py.clock import SystemClock
 from mesos_py.errors import MesosPyError
 from mesos_py.ids import MasterIds
+from mesos_py.policy import RolePolicy
 from mesos_py.v1 import types_pb2 as pb
 
 ALLOCATORS: Final = {"drf": "master.allocator.drf:DrfAllocator"}
@@ -39,7 +40,8 @@ DRAIN_S: Final = 1.0
 def make_allocator(flags: MasterFlags, weights: Mapping[str, float]) -> Allocator:
     """The allocator that the flags name.  Raises InvalidValue naming the flag."""
     factory = plugins.resolve("mesos_py.allocators", ALLOCATORS, flags.allocator, "allocator")
-    allocator: Allocator = factory(AllocatorOptions(weights=dict(weights)))
+    policies = {role: RolePolicy(weight=weight) for role, weight in weights.items()}
+    allocator: Allocator = factory(AllocatorOptions(policies=policies))
     return allocator
 
 

@@ -13,8 +13,12 @@ The master calls it like this:
    logged, and its agent is told as changed again.
 3. `next_wake_s()` after each cycle: when to allocate again although nothing
    happened, since a filter expires.
-4. `explain(framework_id, view, now_s)` when somebody asks why a framework gets
-   nothing.  May be slow; must not change anything.
+4. `revocations(view, now_s)` after each cycle: what is to be taken back from whom.
+   The master asks, waits and kills; the allocator keeps what becomes free for whom
+   it was taken.
+5. `explain(framework_id, view, now_s)` when somebody asks why a framework gets
+   nothing; `standings`, `guarantees` and `waiting` tell where everybody stands.  May
+   be slow; must not change anything.
 
 `mesos_py.testing.allocator_contract` is the test suite that every allocator,
 built in or not, must pass.  Others are found by the entry-point group
@@ -30,7 +34,8 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from mesos_py.constraints import Constraint, Host
-from mesos_py.resources import Resources
+from mesos_py.policy import RolePolicy
+from mesos_py.resources import EMPTY, Resources
 
 # ---- What the allocator is told ----------------------------------------------
 
@@ -50,6 +55,23 @@ class AgentRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Need:
+    """Part of what a framework needs to hold in all: `count` times `resources`, each on
+    one agent (`agent_id`: on that one; empty: on any that its role may use).
+
+    `mandatory`: the framework is of no use with less.  Amounts that it holds already
+    count; `role` is one of its roles.
+    """
+
+    role: str
+    resources: Resources
+    count: int = 1
+    agent_id: str = ""
+    mandatory: bool = False
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class FrameworkRow:
     """What an allocator may know of a framework.
 
@@ -57,6 +79,7 @@ class FrameworkRow:
     an agent is offered only if one of them fits what is free there (OfferFilters
     of Mesos; no entry: the default of AllocatorOptions; an empty list: anything).
     `constraints[role]` is the role's offer constraint (none: every agent).
+    `priority` is among the frameworks of one role; the highest comes first.
     """
 
     framework_id: str
@@ -67,6 +90,8 @@ class FrameworkRow:
     gpu_capable: bool = False
     min_free: Mapping[str, Sequence[Resources]] = field(default_factory=dict)
     constraints: Mapping[str, Constraint] = field(default_factory=dict)
+    priority: int = 0
+    needs: tuple[Need, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +153,20 @@ class Revived:
 
 
 @dataclass(frozen=True, slots=True)
-class WeightChanged:
-    """Default weight: 1.0."""
+class PolicyChanged:
+    """All that operators now say of the role; RolePolicy() where they say nothing."""
 
     role: str
-    weight: float
+    policy: RolePolicy
+
+
+@dataclass(frozen=True, slots=True)
+class RevocationEnded:
+    """Nothing more is taken back of this: it is done, or was called off by the master
+    (`freed`: whether the resources became free)."""
+
+    revocation: Revocation
+    freed: bool
 
 
 Event: TypeAlias = (
@@ -143,10 +177,28 @@ Event: TypeAlias = (
     | Freed
     | Refusal
     | Revived
-    | WeightChanged
+    | PolicyChanged
+    | RevocationEnded
 )
 
 # ---- What it sees and answers ------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A task that runs on an agent, as a candidate for revocation.
+
+    `resources`: what becomes free when it ends, by itself (its executor's are not
+    among them).  `since_s`: when it was launched, on the monotonic clock (-inf: before
+    this master led).  `cost`: what the framework says its end costs; None: nothing said.
+    """
+
+    framework_id: str
+    role: str
+    task_id: str
+    resources: Resources
+    since_s: float
+    cost: float | None = None
 
 
 class ClusterView(Protocol):
@@ -165,6 +217,20 @@ class ClusterView(Protocol):
         """The same, summed over the role's frameworks (also those that left it)."""
         ...
 
+    def held_under(self, role: str) -> Mapping[str, int]:
+        """As held_by_role, the roles below it included: of "a" also "a/b" and "a/b/c"."""
+        ...
+
+    def held_for_long(self, agent_id: str) -> Mapping[str, int]:
+        """Scalars, in thousandths, that are offered or allocated there but those of
+        grants for short tasks."""
+        ...
+
+    def tenants(self, agent_id: str) -> Sequence[Tenant]:
+        """The tasks that run there and may be ended.  As long as there are tasks on
+        the agent; asked for revocations only."""
+        ...
+
     def cluster_total(self) -> Mapping[str, int]:
         """Scalars, in thousandths, of all registered agents."""
         ...
@@ -172,20 +238,53 @@ class ClusterView(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
+    """`max_task_s`: it is kept for tasks that run no longer than this (None: any)."""
+
     framework_id: str
     role: str
     agent_id: str
     resources: Resources
+    max_task_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Revocation:
-    """Take `resources` back from the framework on that agent (later capability)."""
+    """Take `resources` back from the framework on that agent, for `beneficiary`.
+
+    `task_ids` are the tasks whose end frees them; the framework may end others there
+    instead.  One revocation names one agent; several may be in progress.
+    """
 
     framework_id: str
+    role: str
     agent_id: str
     resources: Resources
+    task_ids: tuple[str, ...]
+    beneficiary: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a role, or a framework in one of its roles, stands in the order.
+
+    `framework_id` empty: the role with those below it.  `position` counts from 1 among
+    `contenders` that stand beside it (the frameworks of the role, the roles with one
+    parent); 0: not in the order.  Amounts are scalars in thousandths.
+    """
+
+    role: str
+    framework_id: str
+    share: float
+    weighted_share: float
+    weight: float
+    position: int
+    contenders: int
+    priority: int = 0
+    held: Mapping[str, int] = field(default_factory=dict)
+    guarantee: Mapping[str, int] = field(default_factory=dict)
+    limit: Mapping[str, int] = field(default_factory=dict)
+    lacking: Mapping[str, int] = field(default_factory=dict)
 
 
 SKIP_CODES: Final = frozenset(
@@ -199,6 +298,14 @@ SKIP_CODES: Final = frozenset(
         "gpu-only",  # the agent has gpus and the framework is not GPU capable
         "outranked",  # another framework comes first
         "no-agents",  # no agent is registered
+        "reserved",  # the agent is kept for another role
+        "quota",  # what is free there is promised to others by their guarantees
+        "limit",  # the role, or one above it, may not have more
+        "held",  # what is free there was taken back for another framework
+        "short-only",  # what is free there is kept for short tasks
+        "not-admitted",  # the framework's mandatory needs cannot be met
+        "unreachable",  # the agent does not answer
+        "silent",  # the framework left offers unanswered and waits to be asked again
         "error",  # something is wrong with the framework's record
     }
 )
@@ -231,13 +338,37 @@ class AllocatorOptions:
     """What the operator chose, for every allocator.
 
     `min_offer` lists alternatives: an agent with less free than each of them is
-    not offered (default of Mesos: 0.01 cpu or 32 MB).  `unfair` names scalars
-    that do not count towards the dominant share.
+    not offered (default of Mesos: 0.01 cpu or 32 MB); `min_offer_share`: nor one with
+    less free than this part of each of its cpus and mem (0 to 1).  `max_offer`: at most
+    so much of an agent is in one grant (scalars that it names; EMPTY: all that is free).
+    `unfair` names scarce scalars, which do not count towards the dominant share.
+
+    `short_share`: this part of each agent's scalars is kept for tasks of at most
+    `short_max_s` (0: nothing is).  `fair_guarantee`: whoever has no guarantee from an
+    operator is guaranteed a fair share of what is left (else nothing).
+
+    `victims`: how what is to be taken back is chosen, by name ("youngest", "most-over",
+    "cost", of the entry points `mesos_py.victims`; "off": nothing is ever taken back).
+    A framework must have lacked its needs for `revocation_patience_s`; then one round
+    each `revocation_interval_s` takes back at most `revocation_cap` of the cluster, and
+    what was freed is kept for `revocation_hold_s`.  `preempt`: an allocator that knows
+    priorities takes back from lower ones what a higher one needs.
     """
 
-    weights: Mapping[str, float] = field(default_factory=dict)
+    policies: Mapping[str, RolePolicy] = field(default_factory=dict)
     min_offer: Sequence[Resources] = (Resources.of(cpus=0.01), Resources.of(mem=32))
-    unfair: frozenset[str] = frozenset()
+    min_offer_share: float = 0.0
+    max_offer: Resources = EMPTY
+    unfair: frozenset[str] = frozenset({"gpus"})
+    short_share: float = 0.0
+    short_max_s: float = 60.0
+    fair_guarantee: bool = True
+    victims: str = "youngest"
+    revocation_patience_s: float = 1.0
+    revocation_interval_s: float = 1.0
+    revocation_cap: float = 1.0
+    revocation_hold_s: float = 30.0
+    preempt: bool = False
     seed: int = 0
 
 
@@ -248,8 +379,8 @@ class Allocator(ABC):
     def tell(self, event: Event) -> None:
         """Note a change.  Unknown ids are ignored: messages may cross.
 
-        Raises InvalidValue for a weight that is not a finite number above zero,
-        and nothing else."""
+        Raises InvalidValue for a policy that RolePolicy.check refuses, and nothing
+        else."""
 
     @abstractmethod
     def allocate(self, view: ClusterView, now_s: float) -> list[Grant]:
@@ -261,8 +392,25 @@ class Allocator(ABC):
         """
 
     def revocations(self, view: ClusterView, now_s: float) -> list[Revocation]:
-        """What to take back for those who are owed it.  None by default."""
+        """What to take back for those who are owed it, beside what is in progress.
+
+        Each is answered by one RevocationEnded, sooner or later.  None by default."""
         return []
+
+    def guarantees(self, view: ClusterView) -> Mapping[str, Mapping[str, int]]:
+        """What each framework is guaranteed now: scalars, in thousandths, by framework
+        id.  Never is anything taken back below it.  Nobody anything by default."""
+        return {}
+
+    def waiting(self) -> Mapping[str, str]:
+        """Frameworks that are not admitted, each with the reason in words.  Nobody by
+        default."""
+        return {}
+
+    def standings(self, view: ClusterView) -> Sequence[Standing]:
+        """Where every role and every framework in each of its roles stands.  Changes
+        nothing.  Nothing by default."""
+        return ()
 
     def next_wake_s(self) -> float | None:
         """The monotonic second of the next expiry that may allow a grant.
@@ -283,7 +431,7 @@ class Allocator(ABC):
 
     @abstractmethod
     def shares(self, view: ClusterView) -> Mapping[str, float]:
-        """The share of each role that has a framework or a weight: the dominant
+        """The share of each role that has a framework or a policy: the dominant
         share divided by the weight, unless the allocator's own documentation says
         otherwise.  Roles of inactive and suppressed frameworks are among them."""
 

@@ -21,13 +21,18 @@ from mesos_py.allocation import (
     FrameworkRow,
     Freed,
     Grant,
+    Need,
+    PolicyChanged,
     Refusal,
     Revived,
     Revocation,
+    RevocationEnded,
     Skip,
-    WeightChanged,
+    Standing,
+    Tenant,
     fits_any,
 )
+from mesos_py.policy import RolePolicy
 
 __all__ = [
     "SKIP_CODES",
@@ -44,10 +49,15 @@ __all__ = [
     "FrameworkRow",
     "Freed",
     "Grant",
+    "Need",
+    "PolicyChanged",
     "Refusal",
     "Revived",
     "Revocation",
+    "RevocationEnded",
+    "RolePolicy",
     "Skip",
-    "WeightChanged",
+    "Standing",
+    "Tenant",
     "fits_any",
 ]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from master.allocator.contest import Outcome, contest, obstacle
 from master.allocator.failures import Failures
 from master.allocator.filters import blocked_until
-from master.allocator.ranking import Ranking, Shares
+from master.allocator.ranking import OnFailure, Order, Shares
 from master.allocator.roles import Contender, Roster
+from master.allocator.room import Room
 from mesos_py.allocation import AgentRow, ClusterView, FrameworkRow, Skip
 from mesos_py.resources import Resources
 
@@ -63,7 +64,8 @@ class Explainer:
     failures: Failures
     shares: Shares
     view: ClusterView
-    grants_made: int
+    ranking: Callable[[OnFailure], Order]
+    room: Room
     now_s: float
 
     def skips(self, framework_id: str) -> list[Skip]:
@@ -91,17 +93,21 @@ class Explainer:
         self, row: FrameworkRow, competing: list[Contender], general: list[Skip]
     ) -> list[Skip]:
         errors: dict[str, Exception] = {}
-        ranking = Ranking(
-            self.roster.roles, self.view, self.shares, self.grants_made, errors.__setitem__
-        )
+        ranking = self.ranking(errors.__setitem__)
         reasons = _Reasons()
         holders: str | None = None
         everywhere = ((agent, None) for agent in self.agents.values())
-        for outcome in contest(everywhere, self.view, ranking, self.now_s, errors.__setitem__):
+        seen: AgentRow | None = None
+        for outcome in contest(
+            everywhere, self.view, ranking, self.room, self.now_s, errors.__setitem__
+        ):
             if outcome.winner in competing:
                 return []
             if row.framework_id in errors:
                 break
+            if outcome.agent is seen:
+                continue
+            seen = outcome.agent
             if holders is None and outcome.agent.active and not outcome.free:
                 holders = self._holders(row.framework_id)
             for contender in competing:
@@ -114,7 +120,7 @@ class Explainer:
         return [*general, *reasons.skips()]
 
     def _reason(
-        self, contender: Contender, outcome: Outcome, ranking: Ranking, holders: str
+        self, contender: Contender, outcome: Outcome, ranking: Order, holders: str
     ) -> tuple[str, str]:
         agent, free = outcome.agent, outcome.free
         if not agent.active:
@@ -123,7 +129,8 @@ class Explainer:
             return "error", f"its free resources cannot be told: {outcome.failed!r}"
         if not free:
             return "nothing-free", f"all of it is offered or allocated{holders}"
-        code = obstacle(contender, agent, free, self.now_s)
+        part = self.room.part(contender, agent, free)
+        code = obstacle(contender, agent, part, self.now_s)
         if not code and outcome.winner is not None:
             return "outranked", _outranked(contender, outcome.winner, ranking)
         return code, self._obstacle_text(code, contender, agent, free)
@@ -168,7 +175,7 @@ class Explainer:
 _OF_ROLE: Final = frozenset({"filtered", "too-small", "constraint", "outranked"})
 
 
-def _outranked(contender: Contender, winner: Contender, ranking: Ranking) -> str:
+def _outranked(contender: Contender, winner: Contender, ranking: Order) -> str:
     role_share, own_share = ranking.shares_of(contender)
     their_role_share, their_share = ranking.shares_of(winner)
     who = f"framework {winner.name!r} ({winner.framework_id})"

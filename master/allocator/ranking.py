@@ -18,7 +18,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterator, Mapping
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from master.allocator.roles import Contender, Role
 from mesos_py.allocation import ClusterView
@@ -102,6 +102,22 @@ class RoleStanding(Standing):
     frameworks: list[FrameworkStanding] | None
 
 
+class Order(Protocol):
+    """Who is asked before whom during one cycle."""
+
+    def walk(self, only: Collection[Contender] | None = None) -> Iterator[Contender]:
+        """Whoever comes first, first; of `only` these.  Over before the next `charge`."""
+        ...
+
+    def charge(self, contender: Contender, granted: Resources) -> None:
+        """Note a grant, which the view does not show yet."""
+        ...
+
+    def shares_of(self, contender: Contender) -> tuple[float, float]:
+        """Of the role, weighted, and of the framework in it."""
+        ...
+
+
 class Ranking:
     """All contenders in order, kept in order while grants are made.
 
@@ -164,7 +180,7 @@ class Ranking:
     def _add_role(self, role: Role) -> None:
         try:
             standing = RoleStanding(
-                self._view.held_by_role(role.name),
+                self._view.held_under(role.name),
                 self._shares.scaled(role.weight),
                 (role.declined(), role.granted_at, role.name),
             )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from master.allocator.filters import Book
 from mesos_py.allocation import AllocatorOptions, FrameworkRow
 from mesos_py.constraints import Constraint, Host
-from mesos_py.errors import InvalidValue
+from mesos_py.policy import DEFAULT_POLICY, RolePolicy
 from mesos_py.resources import Resources
 
 
@@ -93,15 +92,19 @@ class Role:
     ranking then sorts one level more for each level of the tree.
     """
 
-    __slots__ = ("contending", "granted_at", "members", "name", "weight")
+    __slots__ = ("contending", "granted_at", "members", "name", "policy")
 
-    def __init__(self, name: str, weight: float = 1.0) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.weight = weight
+        self.policy = DEFAULT_POLICY
         self.granted_at = 0
         # By framework id: all who have the role, and those to whom offers may go.
         self.members: dict[str, Contender] = {}
         self.contending: dict[str, Contender] = {}
+
+    @property
+    def weight(self) -> float:
+        return self.policy.weight
 
     def declined(self) -> bool:
         return all(contender.declined for contender in self.contending.values())
@@ -120,12 +123,11 @@ class Roster:
 
     def __init__(self, options: AllocatorOptions) -> None:
         self._default_min = tuple(options.min_offer)
-        self._weights: dict[str, float] = {}
         self._rows: dict[str, FrameworkRow] = {}
-        # Those that have a framework or a weight.
+        # Those that have a framework or a policy.
         self.roles: dict[str, Role] = {}
-        for role, weight in options.weights.items():
-            self.weigh(role, weight)
+        for role, policy in options.policies.items():
+            self.rule(role, policy)
 
     def row(self, framework_id: str) -> FrameworkRow | None:
         return self._rows.get(framework_id)
@@ -177,11 +179,12 @@ class Roster:
         self._rows.pop(framework_id, None)
         return shift
 
-    def weigh(self, role: str, weight: float) -> None:
-        if not 0 < weight < math.inf:
-            raise InvalidValue(f"weights[{role}]", weight, "must be a finite number above zero")
-        self._weights[role] = weight
-        self.roles.setdefault(role, Role(role)).weight = weight
+    def rule(self, role: str, policy: RolePolicy) -> None:
+        """Take over what operators say of the role.  Raises as RolePolicy.check does."""
+        policy.check(role)
+        known = self.roles.setdefault(role, Role(role))
+        known.policy = policy
+        self._tidy(known)
 
     def _drop(self, contender: Contender, shift: Shift) -> None:
         role = self.roles[contender.role]
@@ -189,5 +192,8 @@ class Roster:
         role.contending.pop(contender.framework_id, None)
         contender.contending = False
         shift.silenced.append(contender)
-        if not role.members and role.name not in self._weights:
+        self._tidy(role)
+
+    def _tidy(self, role: Role) -> None:
+        if not role.members and role.policy.is_default:
             del self.roles[role.name]

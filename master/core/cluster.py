@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from master.allocator import base as alloc
 from master.allocator.base import AgentRow, Allocator, FrameworkRow
-from master.core.ledger import Holder, Ledger
+from master.core.ledger import Holder
 from master.core.limiter import Limiter
 from master.core.machines import Machines
 from master.core.outbox import Outbox
@@ -25,10 +25,12 @@ from master.core.records import (
     Task,
 )
 from master.core.registry import AGENT, Registry
+from master.core.tenants import TenantLedger
 from master.core.timers import JUDGED, PULSE_S, Timers
 from mesos_py.clock import Now
 from mesos_py.errors import MesosPyError, shortened
 from mesos_py.ids import IdSource
+from mesos_py.policy import DEFAULT_POLICY, RolePolicy
 from mesos_py.v1 import agent_pb2, scheduler_pb2
 from mesos_py.v1 import types_pb2 as pb
 
@@ -108,7 +110,6 @@ class Cluster:
         # Which leadership this is: each has a higher number than those before it.
         self.epoch = epoch
         self.registry = Registry(outbox, durable=options.durable)
-        self.ledger = Ledger()
         self.timers = Timers()
         self.agents: dict[str, Agent] = {}
         # Admitted and not taken for lost, but not back yet: see recovery.
@@ -125,6 +126,7 @@ class Cluster:
         self.places = Places()
         self.removals = Limiter(options.removal_limit, options.removal_per_s)
         self.frameworks: dict[str, Framework] = {}
+        self.ledger = TenantLedger(self.frameworks)
         # Tasks that are unreachable, (framework id, task id) by agent: thousands of agents
         # come back at once, and each must find its own.
         self.unreachable_on: dict[str, set[tuple[str, str]]] = {}
@@ -139,7 +141,8 @@ class Cluster:
         self.standby_of_link: dict[int, str] = {}
         # What frameworks that were removed still occupy, until their processes are gone.
         self.lingering: dict[tuple[str, str, str, str], Holder] = {}
-        self.weights: dict[str, float] = {}
+        # What operators have said of roles.
+        self.policies: dict[str, RolePolicy] = {}
         # Planned absences: as the registry has them, and as they were decided last.
         self.machines = self.planned = Machines()
         self.inverse = Inverse()
@@ -147,6 +150,16 @@ class Cluster:
         self.deciding: Counter[str] = Counter()
         self.counters: Counter[str] = Counter()
         self.allocation = AllocationClock()
+
+    # ---- Roles -----------------------------------------------------------
+
+    def policy(self, role: str) -> RolePolicy:
+        return self.policies.get(role, DEFAULT_POLICY)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Of the roles of which operators have said anything."""
+        return {role: policy.weight for role, policy in self.policies.items()}
 
     # ---- New ids ---------------------------------------------------------
 

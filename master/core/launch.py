@@ -73,6 +73,7 @@ class Acceptance:
             resources=resources,
             executor_id=executor_id,
             launched_wall_s=now.wall_s,
+            launched_s=now.monotonic_s,
             extras=extras_of(info, info.command.user),
         )
         if executor is not None:

@@ -15,30 +15,40 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
 from mesos_py.errors import Conflict, InternalError, NotFound
+from mesos_py.policy import ancestors
 from mesos_py.resources import EMPTY, Resources, total
 
 _NOTHING: Mapping[str, int] = {}
+K = TypeVar("K")
+# Asked for each amount that changes hands; there are as many as there are roles.
+_ancestors = lru_cache(maxsize=10_000)(ancestors)
 
 
 class Holder(NamedTuple):
     """Who has something allocated: a task or an executor of a framework.
 
-    `kind` is "task" or "executor"; the role is the one it is charged to.
+    `kind` is "task" or "executor"; the role is the one it is charged to.  `short`: it
+    is on what is kept for short tasks.
     """
 
     framework_id: str
     role: str
     kind: str
     name: str
+    short: bool = False
 
 
 class Offered(NamedTuple):
+    """`short`: it is kept for short tasks."""
+
     framework_id: str
     role: str
     resources: Resources
+    short: bool = False
 
 
 @dataclass(slots=True)
@@ -48,15 +58,19 @@ class Row:
     version: int = 0
     offered: dict[str, Offered] = field(default_factory=dict)
     allocated: dict[Holder, Resources] = field(default_factory=dict)
+    # Scalars that are offered or allocated, but for short tasks.
+    long: dict[str, int] = field(default_factory=dict)
 
 
 class Ledger:
-    """See the module's docstring.  Also the allocator's ClusterView."""
+    """See the module's docstring.  Most of the allocator's ClusterView."""
 
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
         self._held: dict[tuple[str, str], dict[str, int]] = {}
         self._held_by_role: dict[str, dict[str, int]] = {}
+        # By role: what it and the roles below it hold.
+        self._held_under: dict[str, dict[str, int]] = {}
         self._cluster: dict[str, int] = {}
         # Of rows that are opened from now on: an agent that was away and is back must
         # not be at a version that somebody decided on before.
@@ -73,6 +87,13 @@ class Ledger:
 
     def held_by_role(self, role: str) -> Mapping[str, int]:
         return self._held_by_role.get(role, _NOTHING)
+
+    def held_under(self, role: str) -> Mapping[str, int]:
+        return self._held_under.get(role, _NOTHING)
+
+    def held_for_long(self, agent_id: str) -> Mapping[str, int]:
+        row = self._rows.get(agent_id)
+        return row.long if row is not None else _NOTHING
 
     def cluster_total(self) -> Mapping[str, int]:
         return self._cluster
@@ -121,20 +142,20 @@ class Ledger:
             if old.offered:
                 raise Conflict("the agent has offers out", agent=agent_id)
             self.remove_agent(agent_id)
-        self._rows[agent_id] = Row(
+        row = self._rows[agent_id] = Row(
             amount, amount - used, self._first_version, allocated=dict(allocated)
         )
         _add(self._cluster, amount)
         for holder, resources in allocated.items():
-            self._hold(holder.framework_id, holder.role, resources)
+            self._hold(row, holder, resources)
 
     def remove_agent(self, agent_id: str) -> None:
         """Forget the agent with all that was offered and allocated there."""
         row = self._row(agent_id)
         for offered in row.offered.values():
-            self._unhold(offered.framework_id, offered.role, offered.resources)
+            self._unhold(row, offered, offered.resources)
         for holder, resources in row.allocated.items():
-            self._unhold(holder.framework_id, holder.role, resources)
+            self._unhold(row, holder, resources)
         _take(self._cluster, row.total)
         del self._rows[agent_id]
         self._first_version = max(self._first_version, row.version + 1)
@@ -142,7 +163,13 @@ class Ledger:
     # ---- Offers ----------------------------------------------------------
 
     def offer(
-        self, agent_id: str, offer_id: str, framework_id: str, role: str, resources: Resources
+        self,
+        agent_id: str,
+        offer_id: str,
+        framework_id: str,
+        role: str,
+        resources: Resources,
+        short: bool = False,
     ) -> None:
         """Move free resources into an offer.
 
@@ -152,8 +179,8 @@ class Ledger:
         if offer_id in row.offered:
             raise InternalError("an offer id was used twice", offer=offer_id)
         row.free = row.free - resources
-        row.offered[offer_id] = Offered(framework_id, role, resources)
-        self._hold(framework_id, role, resources)
+        offered = row.offered[offer_id] = Offered(framework_id, role, resources, short)
+        self._hold(row, offered, resources)
 
     def withdraw(self, agent_id: str, offer_id: str) -> Resources:
         """End an offer; what it held is free again and returned."""
@@ -162,7 +189,7 @@ class Ledger:
         if offered is None:
             raise NotFound("offer", offer_id)
         row.free = row.free + offered.resources
-        self._unhold(offered.framework_id, offered.role, offered.resources)
+        self._unhold(row, offered, offered.resources)
         return offered.resources
 
     # ---- Claims ----------------------------------------------------------
@@ -204,10 +231,10 @@ class Ledger:
         # All checks are done: from here on nothing may fail.
         for offer_id, offered in offers:
             del row.offered[offer_id]
-            self._unhold(offered.framework_id, offered.role, offered.resources)
+            self._unhold(row, offered, offered.resources)
         for holder, resources in claims:
             row.allocated[holder] = resources
-            self._hold(holder.framework_id, holder.role, resources)
+            self._hold(row, holder, resources)
         row.free = row.free + rest if offers else rest
         row.version += 1
         return rest
@@ -219,7 +246,7 @@ class Ledger:
         if row is None or resources is None:
             return EMPTY
         row.free = row.free + resources
-        self._unhold(holder.framework_id, holder.role, resources)
+        self._unhold(row, holder, resources)
         return resources
 
     # ---- Proof -----------------------------------------------------------
@@ -230,25 +257,33 @@ class Ledger:
         cluster: dict[str, int] = {}
         for agent_id, row in self._rows.items():
             _add(cluster, row.total)
+            long: dict[str, int] = {}
             parts = [row.free, *(o.resources for o in row.offered.values())]
             parts.extend(row.allocated.values())
             if total(parts) != row.total:
                 raise InternalError("free + offered + allocated differs from total", agent=agent_id)
             for offered in row.offered.values():
                 _add(held.setdefault(offered[:2], {}), offered.resources)
+                _add({} if offered.short else long, offered.resources)
             for holder, resources in row.allocated.items():
                 _add(held.setdefault(holder[:2], {}), resources)
+                _add({} if holder.short else long, resources)
+            if long != row.long:
+                raise InternalError("what long tasks hold is off", kept=row.long, true=long)
         by_role: dict[str, dict[str, int]] = {}
+        under: dict[str, dict[str, int]] = {}
         for (_, role), amounts in held.items():
-            for name, milli in amounts.items():
-                sums = by_role.setdefault(role, {})
-                sums[name] = sums.get(name, 0) + milli
+            _add(by_role.setdefault(role, {}), Resources(amounts))
+            for above in ancestors(role):
+                _add(under.setdefault(above, {}), Resources(amounts))
         if cluster != self._cluster:
             raise InternalError("the cluster's total is off", kept=self._cluster, true=cluster)
         if {k: v for k, v in held.items() if v} != self._held:
             raise InternalError("what frameworks hold is off", kept=self._held, true=held)
         if {k: v for k, v in by_role.items() if v} != self._held_by_role:
             raise InternalError("what roles hold is off", kept=self._held_by_role, true=by_role)
+        if {k: v for k, v in under.items() if v} != self._held_under:
+            raise InternalError("what roles hold below is off", kept=self._held_under, true=under)
 
     # ---- Inside ----------------------------------------------------------
 
@@ -258,23 +293,27 @@ class Ledger:
             raise NotFound("agent", agent_id)
         return row
 
-    def _hold(self, framework_id: str, role: str, resources: Resources) -> None:
+    def _hold(self, row: Row, who: Holder | Offered, resources: Resources) -> None:
         if not resources.scalars:
             return
-        _add(self._held.setdefault((framework_id, role), {}), resources)
+        role = who.role
+        _add(self._held.setdefault((who.framework_id, role), {}), resources)
         _add(self._held_by_role.setdefault(role, {}), resources)
+        for above in _ancestors(role):
+            _add(self._held_under.setdefault(above, {}), resources)
+        if not who.short:
+            _add(row.long, resources)
 
-    def _unhold(self, framework_id: str, role: str, resources: Resources) -> None:
+    def _unhold(self, row: Row, who: Holder | Offered, resources: Resources) -> None:
         if not resources.scalars:
             return
-        amounts = self._held[framework_id, role]
-        _take(amounts, resources)
-        if not amounts:
-            del self._held[framework_id, role]
-        sums = self._held_by_role[role]
-        _take(sums, resources)
-        if not sums:
-            del self._held_by_role[role]
+        role = who.role
+        _give(self._held, (who.framework_id, role), resources)
+        _give(self._held_by_role, role, resources)
+        for above in _ancestors(role):
+            _give(self._held_under, above, resources)
+        if not who.short:
+            _take(row.long, resources)
 
 
 def require_fit(
@@ -305,3 +344,11 @@ def _take(amounts: dict[str, int], resources: Resources) -> None:
             amounts[name] = left
         else:
             del amounts[name]
+
+
+def _give(accounts: dict[K, dict[str, int]], key: K, resources: Resources) -> None:
+    """Take the resources off an account, which goes when it is empty."""
+    amounts = accounts[key]
+    _take(amounts, resources)
+    if not amounts:
+        del accounts[key]

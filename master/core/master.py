@@ -14,9 +14,10 @@ allocation never takes more than that share of the time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
-from master.allocator.base import Allocator, WeightChanged
+from master.allocator.base import Allocator, PolicyChanged, RolePolicy
 from master.core import (
     admission,
     agents,
@@ -148,9 +149,15 @@ class Master:
     def set_weight(self, role: str, weight: float, now: Now) -> None:
         """As set_weights, but at once, and not stored: what the flags of this master say."""
         self.check_weight(role, weight)
-        self.cluster.weights[role] = weight
-        self.cluster.allocator.tell(WeightChanged(role, weight))
-        self.cluster.want_allocation(now)
+        self.set_policy(role, replace(self.cluster.policy(role), weight=weight), now)
+
+    def set_policy(self, role: str, policy: RolePolicy, now: Now) -> None:
+        """What operators say of the role from now on; not stored.  Raises InvalidValue."""
+        policy.check(role)
+        c = self.cluster
+        c.policies[role] = policy
+        c.allocator.tell(PolicyChanged(role, policy))
+        c.want_allocation(now)
 
     def teardown(self, framework_id: str, now: Now) -> None:
         """End a framework and all its tasks.  Raises NotFound."""

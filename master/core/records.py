@@ -6,6 +6,7 @@ which a party is connected right now; the shell makes them up, never twice.
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,7 +47,13 @@ class Task:
     update_state: TaskState.ValueType | None = None
     update_uuid: bytes = b""
     launched_wall_s: float | None = None
+    # On the monotonic clock; -inf: before this master led.
+    launched_s: float = -math.inf
     ended_wall_s: float | None = None
+    # It is on what is kept for short tasks.
+    short: bool = False
+    # What its end costs its framework, if that has said so.
+    revocation_cost: float | None = None
     # Labels, discovery, container and so on, where the task has any.
     extras: pb.Task | None = None
     # Whether it is to be killed, and how: said again whenever its agent registers.
@@ -55,7 +62,7 @@ class Task:
 
     @property
     def holder(self) -> Holder:
-        return Holder(self.framework_id, self.role, "task", self.task_id)
+        return Holder(self.framework_id, self.role, "task", self.task_id, self.short)
 
     @property
     def told_state(self) -> TaskState.ValueType:
@@ -116,6 +123,8 @@ class Offer:
     role: str
     agent_id: str
     resources: Resources
+    # Set: it is kept for tasks that run no longer.
+    max_task_s: float | None = None
 
 
 @dataclass(slots=True)

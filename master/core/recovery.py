@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 from google.protobuf.message import DecodeError
 
-from master.allocator.base import WeightChanged
+from master.allocator.base import PolicyChanged
 from master.core import admitted, agents
 from master.core.cluster import Cluster
 from master.core.machines import Machines
@@ -47,8 +48,8 @@ def recover(c: Cluster, records: Mapping[str, bytes], now: Now) -> None:
     for key in c.registry.keys(WEIGHT):
         record = c.registry.read(key, reg.Weight()) or reg.Weight()
         role = key.removeprefix(WEIGHT)
-        c.weights[role] = record.weight
-        c.allocator.tell(WeightChanged(role, record.weight))
+        c.policies[role] = replace(c.policy(role), weight=record.weight)
+        c.allocator.tell(PolicyChanged(role, c.policies[role]))
     _take_agents(c, found, now)
     _hold_back(c, now)
 

@@ -93,7 +93,7 @@ def charges(c: Cluster, agent_id: str, report: Report) -> dict[Holder, Resources
         if resources:
             charged[Holder(framework_id, role, "executor", executor_id)] = resources
     for holder, resources in c.ledger.allocations(agent_id).items():
-        framework_id, _, kind, name = holder
+        framework_id, _, kind, name, _ = holder
         named = kind != "task" or (framework_id, name) in report.tasks
         if not named and not c.lingers(agent_id, framework_id, kind, name):
             charged[holder] = resources

@@ -28,13 +28,14 @@ from mesos_py.allocation import (
     FrameworkRemoved,
     Freed,
     Grant,
+    PolicyChanged,
     Refusal,
     Revived,
     Skip,
-    WeightChanged,
 )
 from mesos_py.constraints import Host
 from mesos_py.errors import InvalidValue
+from mesos_py.policy import RolePolicy
 from mesos_py.resources import Resources
 from mesos_py.testing.allocator_harness import (
     AllocatorHarness,
@@ -413,7 +414,7 @@ class AllocatorContract:
         h = self.harness()
         for weight in (0.0, -1.0, float("nan"), float("inf")):
             try:
-                h.allocator.tell(WeightChanged("r", weight))
+                h.allocator.tell(PolicyChanged("r", RolePolicy(weight=weight)))
             except InvalidValue:
                 continue
             raise AssertionError(f"took the weight {weight}")
@@ -471,7 +472,7 @@ class AllocatorContract:
         assert self._history(11) == self._history(11, explain=True)
 
     def test_shares_are_told_of_roles_with_a_framework_or_a_weight(self) -> None:
-        h = self.harness(weights={"weighted": 2.0})
+        h = self.harness(policies={"weighted": RolePolicy(weight=2.0)})
         h.framework("f", "r", "s")
         h.framework("g", "away", active=False)
         h.agent("a")

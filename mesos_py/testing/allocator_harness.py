@@ -7,7 +7,7 @@ its own simple model of refusals, so that it can say who could use what.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,9 +24,11 @@ from mesos_py.allocation import (
     Grant,
     Refusal,
     Revived,
+    Tenant,
     fits_any,
 )
 from mesos_py.constraints import Constraint, Host, Term
+from mesos_py.policy import ancestors
 from mesos_py.resources import EMPTY, Resources
 
 # With more refusals in force for one framework, role and agent, an allocator may
@@ -43,6 +45,10 @@ class BookedCluster:
         self._cluster: dict[str, int] = {}
         self._by_pair: dict[tuple[str, str], dict[str, int]] = {}
         self._by_role: dict[str, dict[str, int]] = {}
+        self._under: dict[str, dict[str, int]] = {}
+        self._long: dict[str, dict[str, int]] = {}
+        # Tasks that may be revoked, by agent: whoever plays with them keeps them.
+        self.tasks: dict[str, list[Tenant]] = {}
 
     def free(self, agent_id: str) -> Resources:
         return self._free.get(agent_id, EMPTY)
@@ -52,6 +58,15 @@ class BookedCluster:
 
     def held_by_role(self, role: str) -> Mapping[str, int]:
         return self._by_role.get(role, {})
+
+    def held_under(self, role: str) -> Mapping[str, int]:
+        return self._under.get(role, {})
+
+    def held_for_long(self, agent_id: str) -> Mapping[str, int]:
+        return self._long.get(agent_id, {})
+
+    def tenants(self, agent_id: str) -> Sequence[Tenant]:
+        return self.tasks.get(agent_id, ())
 
     def cluster_total(self) -> Mapping[str, int]:
         return self._cluster
@@ -78,6 +93,10 @@ class BookedCluster:
         pair = (grant.framework_id, grant.role)
         _add(self._by_pair.setdefault(pair, {}), grant.resources, sign)
         _add(self._by_role.setdefault(grant.role, {}), grant.resources, sign)
+        for above in ancestors(grant.role):
+            _add(self._under.setdefault(above, {}), grant.resources, sign)
+        if grant.max_task_s is None:
+            _add(self._long.setdefault(grant.agent_id, {}), grant.resources, sign)
 
 
 def _add(amounts: dict[str, int], resources: Resources, sign: int) -> None:

@@ -449,6 +449,11 @@ class Event(_message.Message):
         FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
         TASK_ID_FIELD_NUMBER: _builtins.int
         KILL_POLICY_FIELD_NUMBER: _builtins.int
+        REASON_FIELD_NUMBER: _builtins.int
+        MESSAGE_FIELD_NUMBER: _builtins.int
+        reason: _types_pb2.TaskStatus.Reason.ValueType
+        """What the update of the task's end says, if it is this kill that ended it."""
+        message: _builtins.str
         @_builtins.property
         def framework_id(self) -> _types_pb2.FrameworkID: ...
         @_builtins.property
@@ -461,12 +466,21 @@ class Event(_message.Message):
             framework_id: _types_pb2.FrameworkID | None = ...,
             task_id: _types_pb2.TaskID | None = ...,
             kill_policy: _types_pb2.KillPolicy | None = ...,
+            reason: _types_pb2.TaskStatus.Reason.ValueType | None = ...,
+            message: _builtins.str | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id", "kill_policy", b"kill_policy", "task_id", b"task_id"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "_reason", b"_reason", "framework_id", b"framework_id", "kill_policy", b"kill_policy", "message", b"message", "reason", b"reason", "task_id", b"task_id"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id", "kill_policy", b"kill_policy", "task_id", b"task_id"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "_reason", b"_reason", "framework_id", b"framework_id", "kill_policy", b"kill_policy", "message", b"message", "reason", b"reason", "task_id", b"task_id"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
+        _WhichOneofReturnType__message: _TypeAlias = _typing.Literal["message"]  # noqa: Y015
+        _WhichOneofArgType__message: _TypeAlias = _typing.Literal["_message", b"_message"]  # noqa: Y015
+        _WhichOneofReturnType__reason: _TypeAlias = _typing.Literal["reason"]  # noqa: Y015
+        _WhichOneofArgType__reason: _TypeAlias = _typing.Literal["_reason", b"_reason"]  # noqa: Y015
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__message) -> _WhichOneofReturnType__message | None: ...
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__reason) -> _WhichOneofReturnType__reason | None: ...
 
     @_typing.final
     class Acknowledge(_message.Message):

@@ -63,6 +63,7 @@ class Call(_message.Message):
         KILL_TASK: Call._Type.ValueType  # 1000
         EXPLAIN: Call._Type.ValueType  # 1001
         GET_USAGE: Call._Type.ValueType  # 1002
+        UPDATE_ROLES: Call._Type.ValueType  # 1003
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
     UNKNOWN: Call.Type.ValueType  # 0
@@ -92,6 +93,62 @@ class Call(_message.Message):
     KILL_TASK: Call.Type.ValueType  # 1000
     EXPLAIN: Call.Type.ValueType  # 1001
     GET_USAGE: Call.Type.ValueType  # 1002
+    UPDATE_ROLES: Call.Type.ValueType  # 1003
+
+    @_typing.final
+    class UpdateRoles(_message.Message):
+        """Changes some of what operators say of roles, all of it or nothing."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        @_typing.final
+        class Change(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            ROLE_FIELD_NUMBER: _builtins.int
+            POLICY_FIELD_NUMBER: _builtins.int
+            FIELDS_FIELD_NUMBER: _builtins.int
+            role: _builtins.str
+            @_builtins.property
+            def policy(self) -> _types_pb2.RolePolicy:
+                """Replaces what is said under the names in `fields` (those of RolePolicy); empty
+                `fields`: all of it.
+                """
+
+            @_builtins.property
+            def fields(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+            def __init__(
+                self,
+                *,
+                role: _builtins.str = ...,
+                policy: _types_pb2.RolePolicy | None = ...,
+                fields: _abc.Iterable[_builtins.str] | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["fields", b"fields", "policy", b"policy", "role", b"role"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        CHANGES_FIELD_NUMBER: _builtins.int
+        FORCE_FIELD_NUMBER: _builtins.int
+        force: _builtins.bool
+        """Take guarantees that the agents of now cannot keep together."""
+        @_builtins.property
+        def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Call.UpdateRoles.Change]: ...
+        def __init__(
+            self,
+            *,
+            changes: _abc.Iterable[Global___Call.UpdateRoles.Change] | None = ...,
+            force: _builtins.bool | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_force", b"_force", "force", b"force"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_force", b"_force", "changes", b"changes", "force", b"force"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        _WhichOneofReturnType__force: _TypeAlias = _typing.Literal["force"]  # noqa: Y015
+        _WhichOneofArgType__force: _TypeAlias = _typing.Literal["_force", b"_force"]  # noqa: Y015
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__force) -> _WhichOneofReturnType__force | None: ...
 
     @_typing.final
     class UpdateWeights(_message.Message):
@@ -159,12 +216,14 @@ class Call(_message.Message):
 
     @_typing.final
     class Explain(_message.Message):
-        """At most one of the two; neither: all connected frameworks."""
+        """At most one of them; none: all connected frameworks."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
         FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
         TASK_ID_FIELD_NUMBER: _builtins.int
+        ROLE_FIELD_NUMBER: _builtins.int
+        role: _builtins.str
         @_builtins.property
         def framework_id(self) -> _types_pb2.FrameworkID: ...
         @_builtins.property
@@ -174,10 +233,11 @@ class Call(_message.Message):
             *,
             framework_id: _types_pb2.FrameworkID | None = ...,
             task_id: _types_pb2.TaskID | None = ...,
+            role: _builtins.str = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id", "task_id", b"task_id"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id", "task_id", b"task_id"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id", "role", b"role", "task_id", b"task_id"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -386,6 +446,7 @@ class Call(_message.Message):
     EXPLAIN_FIELD_NUMBER: _builtins.int
     GET_TASKS_FIELD_NUMBER: _builtins.int
     GET_USAGE_FIELD_NUMBER: _builtins.int
+    UPDATE_ROLES_FIELD_NUMBER: _builtins.int
     type: Global___Call.Type.ValueType
     @_builtins.property
     def update_weights(self) -> Global___Call.UpdateWeights: ...
@@ -413,6 +474,8 @@ class Call(_message.Message):
     def get_tasks(self) -> Global___Call.GetTasks: ...
     @_builtins.property
     def get_usage(self) -> Global___Call.GetUsage: ...
+    @_builtins.property
+    def update_roles(self) -> Global___Call.UpdateRoles: ...
     def __init__(
         self,
         *,
@@ -430,10 +493,11 @@ class Call(_message.Message):
         explain: Global___Call.Explain | None = ...,
         get_tasks: Global___Call.GetTasks | None = ...,
         get_usage: Global___Call.GetUsage | None = ...,
+        update_roles: Global___Call.UpdateRoles | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "update_maintenance_schedule", b"update_maintenance_schedule", "update_weights", b"update_weights"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "update_maintenance_schedule", b"update_maintenance_schedule", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "update_maintenance_schedule", b"update_maintenance_schedule", "update_weights", b"update_weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "update_maintenance_schedule", b"update_maintenance_schedule", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -998,6 +1062,7 @@ class Response(_message.Message):
             OFFERS_SENT_FIELD_NUMBER: _builtins.int
             REFUSALS_FIELD_NUMBER: _builtins.int
             REQUESTS_FIELD_NUMBER: _builtins.int
+            STANDINGS_FIELD_NUMBER: _builtins.int
             name: _builtins.str
             last_offer_time: _builtins.float
             offers_sent: _builtins.int
@@ -1011,6 +1076,8 @@ class Response(_message.Message):
             def refusals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Response.Explain.Refusal]: ...
             @_builtins.property
             def requests(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Request]: ...
+            @_builtins.property
+            def standings(self) -> _containers.RepeatedCompositeFieldContainer[Global___Response.Explain.Standing]: ...
             def __init__(
                 self,
                 *,
@@ -1021,26 +1088,119 @@ class Response(_message.Message):
                 offers_sent: _builtins.int = ...,
                 refusals: _abc.Iterable[Global___Response.Explain.Refusal] | None = ...,
                 requests: _abc.Iterable[_types_pb2.Request] | None = ...,
+                standings: _abc.Iterable[Global___Response.Explain.Standing] | None = ...,
             ) -> None: ...
             _HasFieldArgType: _TypeAlias = _typing.Literal["_last_offer_time", b"_last_offer_time", "framework_id", b"framework_id", "last_offer_time", b"last_offer_time"]  # noqa: Y015
             def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-            _ClearFieldArgType: _TypeAlias = _typing.Literal["_last_offer_time", b"_last_offer_time", "findings", b"findings", "framework_id", b"framework_id", "last_offer_time", b"last_offer_time", "name", b"name", "offers_sent", b"offers_sent", "refusals", b"refusals", "requests", b"requests"]  # noqa: Y015
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["_last_offer_time", b"_last_offer_time", "findings", b"findings", "framework_id", b"framework_id", "last_offer_time", b"last_offer_time", "name", b"name", "offers_sent", b"offers_sent", "refusals", b"refusals", "requests", b"requests", "standings", b"standings"]  # noqa: Y015
             def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
             _WhichOneofReturnType__last_offer_time: _TypeAlias = _typing.Literal["last_offer_time"]  # noqa: Y015
             _WhichOneofArgType__last_offer_time: _TypeAlias = _typing.Literal["_last_offer_time", b"_last_offer_time"]  # noqa: Y015
             def WhichOneof(self, oneof_group: _WhichOneofArgType__last_offer_time) -> _WhichOneofReturnType__last_offer_time | None: ...
 
+        @_typing.final
+        class Standing(_message.Message):
+            """Where a role, or a framework in one of its roles, stands in the allocator's order."""
+
+            DESCRIPTOR: _descriptor.Descriptor
+
+            ROLE_FIELD_NUMBER: _builtins.int
+            FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
+            SHARE_FIELD_NUMBER: _builtins.int
+            WEIGHTED_SHARE_FIELD_NUMBER: _builtins.int
+            WEIGHT_FIELD_NUMBER: _builtins.int
+            POSITION_FIELD_NUMBER: _builtins.int
+            CONTENDERS_FIELD_NUMBER: _builtins.int
+            PRIORITY_FIELD_NUMBER: _builtins.int
+            HELD_FIELD_NUMBER: _builtins.int
+            GUARANTEE_FIELD_NUMBER: _builtins.int
+            LIMIT_FIELD_NUMBER: _builtins.int
+            LACKING_FIELD_NUMBER: _builtins.int
+            role: _builtins.str
+            share: _builtins.float
+            """Dominant share of what it holds (offers included), not weighted; and weighted."""
+            weighted_share: _builtins.float
+            weight: _builtins.float
+            position: _builtins.int
+            """Place in the order among `contenders` that stand beside it, from 1 on; 0: not in it."""
+            contenders: _builtins.int
+            priority: _builtins.int
+            @_builtins.property
+            def framework_id(self) -> _types_pb2.FrameworkID:
+                """Absent: the role as a whole, with those below it."""
+
+            @_builtins.property
+            def held(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]: ...
+            @_builtins.property
+            def guarantee(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]: ...
+            @_builtins.property
+            def limit(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]: ...
+            @_builtins.property
+            def lacking(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]:
+                """What it lacks of its needs."""
+
+            def __init__(
+                self,
+                *,
+                role: _builtins.str = ...,
+                framework_id: _types_pb2.FrameworkID | None = ...,
+                share: _builtins.float = ...,
+                weighted_share: _builtins.float = ...,
+                weight: _builtins.float = ...,
+                position: _builtins.int = ...,
+                contenders: _builtins.int = ...,
+                priority: _builtins.int = ...,
+                held: _abc.Iterable[_types_pb2.Resource] | None = ...,
+                guarantee: _abc.Iterable[_types_pb2.Resource] | None = ...,
+                limit: _abc.Iterable[_types_pb2.Resource] | None = ...,
+                lacking: _abc.Iterable[_types_pb2.Resource] | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id"]  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["contenders", b"contenders", "framework_id", b"framework_id", "guarantee", b"guarantee", "held", b"held", "lacking", b"lacking", "limit", b"limit", "position", b"position", "priority", b"priority", "role", b"role", "share", b"share", "weight", b"weight", "weighted_share", b"weighted_share"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        @_typing.final
+        class Role(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            NAME_FIELD_NUMBER: _builtins.int
+            STANDINGS_FIELD_NUMBER: _builtins.int
+            FINDINGS_FIELD_NUMBER: _builtins.int
+            name: _builtins.str
+            @_builtins.property
+            def standings(self) -> _containers.RepeatedCompositeFieldContainer[Global___Response.Explain.Standing]: ...
+            @_builtins.property
+            def findings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+            def __init__(
+                self,
+                *,
+                name: _builtins.str = ...,
+                standings: _abc.Iterable[Global___Response.Explain.Standing] | None = ...,
+                findings: _abc.Iterable[_builtins.str] | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["findings", b"findings", "name", b"name", "standings", b"standings"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
         FRAMEWORKS_FIELD_NUMBER: _builtins.int
+        ROLES_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def frameworks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Response.Explain.Framework]: ...
+        @_builtins.property
+        def roles(self) -> _containers.RepeatedCompositeFieldContainer[Global___Response.Explain.Role]: ...
         def __init__(
             self,
             *,
             frameworks: _abc.Iterable[Global___Response.Explain.Framework] | None = ...,
+            roles: _abc.Iterable[Global___Response.Explain.Role] | None = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["frameworks", b"frameworks"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["frameworks", b"frameworks", "roles", b"roles"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -26,7 +26,7 @@ from mesos_py.v1 import types_pb2 as mesos__py_dot_v1_dot_types__pb2
 from mesos_py.v1 import maintenance_pb2 as mesos__py_dot_v1_dot_maintenance__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1amesos_py/v1/registry.proto\x12\x14mesos_py.v1.registry\x1a\x17mesos_py/v1/types.proto\x1a\x1dmesos_py/v1/maintenance.proto\"\xc9\x01\n\x05\x41gent\x12$\n\x04info\x18\x01 \x01(\x0b\x32\x16.mesos_py.v1.AgentInfo\x12/\n\x10unreachable_time\x18\x02 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12(\n\tgone_time\x18\x03 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12\x13\n\x0b\x64\x65\x61\x63tivated\x18\x04 \x01(\x08\x12*\n\ndrain_info\x18\x05 \x01(\x0b\x32\x16.mesos_py.v1.DrainInfo\"\x18\n\x06Weight\x12\x0e\n\x06weight\x18\x01 \x01(\x01\"n\n\x0bMaintenance\x12\x33\n\x08schedule\x18\x01 \x01(\x0b\x32!.mesos_py.v1.maintenance.Schedule\x12*\n\x08machines\x18\x02 \x03(\x0b\x32\x18.mesos_py.v1.MachineInfo\"Z\n\x04Head\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\r\n\x05\x63laim\x18\x03 \x01(\x0c\x12\x13\n\x0btransaction\x18\x04 \x01(\x04\x12\x0f\n\x07\x62uckets\x18\x05 \x01(\r\"F\n\x06\x42ucket\x12\r\n\x05\x62\x65gin\x18\x01 \x01(\t\x12-\n\x07records\x18\x02 \x03(\x0b\x32\x1c.mesos_py.v1.registry.Record\"$\n\x06Record\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1amesos_py/v1/registry.proto\x12\x14mesos_py.v1.registry\x1a\x17mesos_py/v1/types.proto\x1a\x1dmesos_py/v1/maintenance.proto\"\xc9\x01\n\x05\x41gent\x12$\n\x04info\x18\x01 \x01(\x0b\x32\x16.mesos_py.v1.AgentInfo\x12/\n\x10unreachable_time\x18\x02 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12(\n\tgone_time\x18\x03 \x01(\x0b\x32\x15.mesos_py.v1.TimeInfo\x12\x13\n\x0b\x64\x65\x61\x63tivated\x18\x04 \x01(\x08\x12*\n\ndrain_info\x18\x05 \x01(\x0b\x32\x16.mesos_py.v1.DrainInfo\"\x18\n\x06Weight\x12\x0e\n\x06weight\x18\x01 \x01(\x01\"/\n\x04Role\x12\'\n\x06policy\x18\x01 \x01(\x0b\x32\x17.mesos_py.v1.RolePolicy\"n\n\x0bMaintenance\x12\x33\n\x08schedule\x18\x01 \x01(\x0b\x32!.mesos_py.v1.maintenance.Schedule\x12*\n\x08machines\x18\x02 \x03(\x0b\x32\x18.mesos_py.v1.MachineInfo\"Z\n\x04Head\x12\x0e\n\x06\x66ormat\x18\x01 \x01(\r\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\x12\r\n\x05\x63laim\x18\x03 \x01(\x0c\x12\x13\n\x0btransaction\x18\x04 \x01(\x04\x12\x0f\n\x07\x62uckets\x18\x05 \x01(\r\"F\n\x06\x42ucket\x12\r\n\x05\x62\x65gin\x18\x01 \x01(\t\x12-\n\x07records\x18\x02 \x03(\x0b\x32\x1c.mesos_py.v1.registry.Record\"$\n\x06Record\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,12 +37,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_AGENT']._serialized_end=310
   _globals['_WEIGHT']._serialized_start=312
   _globals['_WEIGHT']._serialized_end=336
-  _globals['_MAINTENANCE']._serialized_start=338
-  _globals['_MAINTENANCE']._serialized_end=448
-  _globals['_HEAD']._serialized_start=450
-  _globals['_HEAD']._serialized_end=540
-  _globals['_BUCKET']._serialized_start=542
-  _globals['_BUCKET']._serialized_end=612
-  _globals['_RECORD']._serialized_start=614
-  _globals['_RECORD']._serialized_end=650
+  _globals['_ROLE']._serialized_start=338
+  _globals['_ROLE']._serialized_end=385
+  _globals['_MAINTENANCE']._serialized_start=387
+  _globals['_MAINTENANCE']._serialized_end=497
+  _globals['_HEAD']._serialized_start=499
+  _globals['_HEAD']._serialized_end=589
+  _globals['_BUCKET']._serialized_start=591
+  _globals['_BUCKET']._serialized_end=661
+  _globals['_RECORD']._serialized_start=663
+  _globals['_RECORD']._serialized_end=699
 # @@protoc_insertion_point(module_scope)

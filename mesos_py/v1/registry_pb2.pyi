@@ -90,6 +90,28 @@ class Weight(_message.Message):
 Global___Weight: _TypeAlias = Weight  # noqa: Y015
 
 @_typing.final
+class Role(_message.Message):
+    """Record `role/ROLE`: all that operators said of the role but its weight."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POLICY_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def policy(self) -> _types_pb2.RolePolicy: ...
+    def __init__(
+        self,
+        *,
+        policy: _types_pb2.RolePolicy | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["policy", b"policy"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Role: _TypeAlias = Role  # noqa: Y015
+
+@_typing.final
 class Maintenance(_message.Message):
     """Record `maintenance`: the one schedule, and the machines with a mode other than UP."""
 

@@ -880,6 +880,10 @@ class Event(_message.Message):
         """The answer to SUBSCRIBE with `standby` while another instance is active, and
         again whenever the place in the queue has changed.  Heartbeats follow.
         """
+        NEEDS: Event._Type.ValueType  # 1002
+        """What became of the framework's stated needs: after each REQUEST, and when it changes."""
+        GUARANTEE: Event._Type.ValueType  # 1003
+        """What the framework is guaranteed has changed."""
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
     UNKNOWN: Event.Type.ValueType  # 0
@@ -899,6 +903,10 @@ class Event(_message.Message):
     """The answer to SUBSCRIBE with `standby` while another instance is active, and
     again whenever the place in the queue has changed.  Heartbeats follow.
     """
+    NEEDS: Event.Type.ValueType  # 1002
+    """What became of the framework's stated needs: after each REQUEST, and when it changes."""
+    GUARANTEE: Event.Type.ValueType  # 1003
+    """What the framework is guaranteed has changed."""
 
     @_typing.final
     class Standby(_message.Message):
@@ -973,6 +981,52 @@ class Event(_message.Message):
         def WhichOneof(self, oneof_group: _WhichOneofArgType__heartbeat_interval_seconds) -> _WhichOneofReturnType__heartbeat_interval_seconds | None: ...
         @_typing.overload
         def WhichOneof(self, oneof_group: _WhichOneofArgType__protocol_version) -> _WhichOneofReturnType__protocol_version | None: ...
+
+    @_typing.final
+    class Needs(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        ACCEPTED_FIELD_NUMBER: _builtins.int
+        ADMITTED_FIELD_NUMBER: _builtins.int
+        MESSAGE_FIELD_NUMBER: _builtins.int
+        admitted: _builtins.bool
+        """Whether its mandatory needs can be met, or it has none; else nothing is offered."""
+        message: _builtins.str
+        """In words, if something was cut, or why it is not admitted."""
+        @_builtins.property
+        def accepted(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Request]:
+            """The needs that count: those stated, cut to what the operator allows."""
+
+        def __init__(
+            self,
+            *,
+            accepted: _abc.Iterable[_types_pb2.Request] | None = ...,
+            admitted: _builtins.bool = ...,
+            message: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "admitted", b"admitted", "message", b"message"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class Guarantee(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        RESOURCES_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def resources(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]: ...
+        def __init__(
+            self,
+            *,
+            resources: _abc.Iterable[_types_pb2.Resource] | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["resources", b"resources"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
     class Offers(_message.Message):
@@ -1177,6 +1231,8 @@ class Event(_message.Message):
     RESCIND_INVERSE_OFFER_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
     STANDBY_FIELD_NUMBER: _builtins.int
+    NEEDS_FIELD_NUMBER: _builtins.int
+    GUARANTEE_FIELD_NUMBER: _builtins.int
     type: Global___Event.Type.ValueType
     @_builtins.property
     def subscribed(self) -> Global___Event.Subscribed: ...
@@ -1200,6 +1256,10 @@ class Event(_message.Message):
     def refused(self) -> Global___Event.Refused: ...
     @_builtins.property
     def standby(self) -> Global___Event.Standby: ...
+    @_builtins.property
+    def needs(self) -> Global___Event.Needs: ...
+    @_builtins.property
+    def guarantee(self) -> Global___Event.Guarantee: ...
     def __init__(
         self,
         *,
@@ -1215,10 +1275,12 @@ class Event(_message.Message):
         rescind_inverse_offer: Global___Event.RescindInverseOffer | None = ...,
         refused: Global___Event.Refused | None = ...,
         standby: Global___Event.Standby | None = ...,
+        needs: Global___Event.Needs | None = ...,
+        guarantee: Global___Event.Guarantee | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "failure", b"failure", "inverse_offers", b"inverse_offers", "message", b"message", "offers", b"offers", "refused", b"refused", "rescind", b"rescind", "rescind_inverse_offer", b"rescind_inverse_offer", "standby", b"standby", "subscribed", b"subscribed", "update", b"update"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "failure", b"failure", "guarantee", b"guarantee", "inverse_offers", b"inverse_offers", "message", b"message", "needs", b"needs", "offers", b"offers", "refused", b"refused", "rescind", b"rescind", "rescind_inverse_offer", b"rescind_inverse_offer", "standby", b"standby", "subscribed", b"subscribed", "update", b"update"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "failure", b"failure", "inverse_offers", b"inverse_offers", "message", b"message", "offers", b"offers", "refused", b"refused", "rescind", b"rescind", "rescind_inverse_offer", b"rescind_inverse_offer", "standby", b"standby", "subscribed", b"subscribed", "type", b"type", "update", b"update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "failure", b"failure", "guarantee", b"guarantee", "inverse_offers", b"inverse_offers", "message", b"message", "needs", b"needs", "offers", b"offers", "refused", b"refused", "rescind", b"rescind", "rescind_inverse_offer", b"rescind_inverse_offer", "standby", b"standby", "subscribed", b"subscribed", "type", b"type", "update", b"update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1050,6 +1050,7 @@ class FrameworkInfo(_message.Message):
     LABELS_FIELD_NUMBER: _builtins.int
     ROLES_FIELD_NUMBER: _builtins.int
     OFFER_FILTERS_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
     user: _builtins.str
     name: _builtins.str
     failover_timeout: _builtins.float
@@ -1058,6 +1059,10 @@ class FrameworkInfo(_message.Message):
     hostname: _builtins.str
     principal: _builtins.str
     webui_url: _builtins.str
+    priority: _builtins.int
+    """Among the frameworks of one role, for allocators that know priorities: the highest
+    comes first (absent: 0).
+    """
     @_builtins.property
     def id(self) -> Global___FrameworkID: ...
     @_builtins.property
@@ -1084,10 +1089,11 @@ class FrameworkInfo(_message.Message):
         labels: Global___Labels | None = ...,
         roles: _abc.Iterable[_builtins.str] | None = ...,
         offer_filters: _abc.Mapping[_builtins.str, Global___OfferFilters] | None = ...,
+        priority: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_failover_timeout", b"_failover_timeout", "_hostname", b"_hostname", "_principal", b"_principal", "_role", b"_role", "_webui_url", b"_webui_url", "checkpoint", b"checkpoint", "failover_timeout", b"failover_timeout", "hostname", b"hostname", "id", b"id", "labels", b"labels", "principal", b"principal", "role", b"role", "webui_url", b"webui_url"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_failover_timeout", b"_failover_timeout", "_hostname", b"_hostname", "_principal", b"_principal", "_priority", b"_priority", "_role", b"_role", "_webui_url", b"_webui_url", "checkpoint", b"checkpoint", "failover_timeout", b"failover_timeout", "hostname", b"hostname", "id", b"id", "labels", b"labels", "principal", b"principal", "priority", b"priority", "role", b"role", "webui_url", b"webui_url"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_failover_timeout", b"_failover_timeout", "_hostname", b"_hostname", "_principal", b"_principal", "_role", b"_role", "_webui_url", b"_webui_url", "capabilities", b"capabilities", "checkpoint", b"checkpoint", "failover_timeout", b"failover_timeout", "hostname", b"hostname", "id", b"id", "labels", b"labels", "name", b"name", "offer_filters", b"offer_filters", "principal", b"principal", "role", b"role", "roles", b"roles", "user", b"user", "webui_url", b"webui_url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_failover_timeout", b"_failover_timeout", "_hostname", b"_hostname", "_principal", b"_principal", "_priority", b"_priority", "_role", b"_role", "_webui_url", b"_webui_url", "capabilities", b"capabilities", "checkpoint", b"checkpoint", "failover_timeout", b"failover_timeout", "hostname", b"hostname", "id", b"id", "labels", b"labels", "name", b"name", "offer_filters", b"offer_filters", "principal", b"principal", "priority", b"priority", "role", b"role", "roles", b"roles", "user", b"user", "webui_url", b"webui_url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__checkpoint: _TypeAlias = _typing.Literal["checkpoint"]  # noqa: Y015
     _WhichOneofArgType__checkpoint: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint"]  # noqa: Y015
@@ -1097,6 +1103,8 @@ class FrameworkInfo(_message.Message):
     _WhichOneofArgType__hostname: _TypeAlias = _typing.Literal["_hostname", b"_hostname"]  # noqa: Y015
     _WhichOneofReturnType__principal: _TypeAlias = _typing.Literal["principal"]  # noqa: Y015
     _WhichOneofArgType__principal: _TypeAlias = _typing.Literal["_principal", b"_principal"]  # noqa: Y015
+    _WhichOneofReturnType__priority: _TypeAlias = _typing.Literal["priority"]  # noqa: Y015
+    _WhichOneofArgType__priority: _TypeAlias = _typing.Literal["_priority", b"_priority"]  # noqa: Y015
     _WhichOneofReturnType__role: _TypeAlias = _typing.Literal["role"]  # noqa: Y015
     _WhichOneofArgType__role: _TypeAlias = _typing.Literal["_role", b"_role"]  # noqa: Y015
     _WhichOneofReturnType__webui_url: _TypeAlias = _typing.Literal["webui_url"]  # noqa: Y015
@@ -1109,6 +1117,8 @@ class FrameworkInfo(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__hostname) -> _WhichOneofReturnType__hostname | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__principal) -> _WhichOneofReturnType__principal | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__priority) -> _WhichOneofReturnType__priority | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__role) -> _WhichOneofReturnType__role | None: ...
     @_typing.overload
@@ -2119,8 +2129,16 @@ class TaskInfo(_message.Message):
     CHECK_FIELD_NUMBER: _builtins.int
     MAX_COMPLETION_TIME_FIELD_NUMBER: _builtins.int
     LIMITS_FIELD_NUMBER: _builtins.int
+    SHORT_FIELD_NUMBER: _builtins.int
+    REVOCATION_COST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     data: _builtins.bytes
+    short: _builtins.bool
+    """Set by the master: the task runs on what is kept for short tasks."""
+    revocation_cost: _builtins.float
+    """What it costs the framework if the task is ended to give its room back (absent: the
+    seconds that it has run); only compared with those of other tasks of the cluster.
+    """
     @_builtins.property
     def task_id(self) -> Global___TaskID: ...
     @_builtins.property
@@ -2165,14 +2183,25 @@ class TaskInfo(_message.Message):
         check: Global___CheckInfo | None = ...,
         max_completion_time: Global___DurationInfo | None = ...,
         limits: _abc.Mapping[_builtins.str, Global___Value.Scalar] | None = ...,
+        short: _builtins.bool | None = ...,
+        revocation_cost: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_data", b"_data", "agent_id", b"agent_id", "check", b"check", "command", b"command", "container", b"container", "data", b"data", "discovery", b"discovery", "executor", b"executor", "health_check", b"health_check", "kill_policy", b"kill_policy", "labels", b"labels", "max_completion_time", b"max_completion_time", "task_id", b"task_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_data", b"_data", "_revocation_cost", b"_revocation_cost", "_short", b"_short", "agent_id", b"agent_id", "check", b"check", "command", b"command", "container", b"container", "data", b"data", "discovery", b"discovery", "executor", b"executor", "health_check", b"health_check", "kill_policy", b"kill_policy", "labels", b"labels", "max_completion_time", b"max_completion_time", "revocation_cost", b"revocation_cost", "short", b"short", "task_id", b"task_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_data", b"_data", "agent_id", b"agent_id", "check", b"check", "command", b"command", "container", b"container", "data", b"data", "discovery", b"discovery", "executor", b"executor", "health_check", b"health_check", "kill_policy", b"kill_policy", "labels", b"labels", "limits", b"limits", "max_completion_time", b"max_completion_time", "name", b"name", "resources", b"resources", "task_id", b"task_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_data", b"_data", "_revocation_cost", b"_revocation_cost", "_short", b"_short", "agent_id", b"agent_id", "check", b"check", "command", b"command", "container", b"container", "data", b"data", "discovery", b"discovery", "executor", b"executor", "health_check", b"health_check", "kill_policy", b"kill_policy", "labels", b"labels", "limits", b"limits", "max_completion_time", b"max_completion_time", "name", b"name", "resources", b"resources", "revocation_cost", b"revocation_cost", "short", b"short", "task_id", b"task_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__data: _TypeAlias = _typing.Literal["data"]  # noqa: Y015
     _WhichOneofArgType__data: _TypeAlias = _typing.Literal["_data", b"_data"]  # noqa: Y015
+    _WhichOneofReturnType__revocation_cost: _TypeAlias = _typing.Literal["revocation_cost"]  # noqa: Y015
+    _WhichOneofArgType__revocation_cost: _TypeAlias = _typing.Literal["_revocation_cost", b"_revocation_cost"]  # noqa: Y015
+    _WhichOneofReturnType__short: _TypeAlias = _typing.Literal["short"]  # noqa: Y015
+    _WhichOneofArgType__short: _TypeAlias = _typing.Literal["_short", b"_short"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__data) -> _WhichOneofReturnType__data | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__revocation_cost) -> _WhichOneofReturnType__revocation_cost | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__short) -> _WhichOneofReturnType__short | None: ...
 
 Global___TaskInfo: _TypeAlias = TaskInfo  # noqa: Y015
 
@@ -2243,6 +2272,8 @@ class Task(_message.Message):
     ALLOCATION_ROLE_FIELD_NUMBER: _builtins.int
     LAUNCHED_TIME_FIELD_NUMBER: _builtins.int
     ENDED_TIME_FIELD_NUMBER: _builtins.int
+    SHORT_FIELD_NUMBER: _builtins.int
+    REVOCATION_COST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     state: Global___TaskState.ValueType
     status_update_state: Global___TaskState.ValueType
@@ -2253,6 +2284,9 @@ class Task(_message.Message):
     launched_time: _builtins.float
     """Seconds since the epoch: when the master launched it, when it ended."""
     ended_time: _builtins.float
+    short: _builtins.bool
+    """As in TaskInfo."""
+    revocation_cost: _builtins.float
     @_builtins.property
     def task_id(self) -> Global___TaskID: ...
     @_builtins.property
@@ -2300,10 +2334,12 @@ class Task(_message.Message):
         allocation_role: _builtins.str | None = ...,
         launched_time: _builtins.float | None = ...,
         ended_time: _builtins.float | None = ...,
+        short: _builtins.bool | None = ...,
+        revocation_cost: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_allocation_role", b"_allocation_role", "_ended_time", b"_ended_time", "_launched_time", b"_launched_time", "_status_update_state", b"_status_update_state", "_status_update_uuid", b"_status_update_uuid", "_user", b"_user", "agent_id", b"agent_id", "allocation_role", b"allocation_role", "container", b"container", "discovery", b"discovery", "ended_time", b"ended_time", "executor_id", b"executor_id", "framework_id", b"framework_id", "health_check", b"health_check", "kill_policy", b"kill_policy", "labels", b"labels", "launched_time", b"launched_time", "status_update_state", b"status_update_state", "status_update_uuid", b"status_update_uuid", "task_id", b"task_id", "user", b"user"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allocation_role", b"_allocation_role", "_ended_time", b"_ended_time", "_launched_time", b"_launched_time", "_revocation_cost", b"_revocation_cost", "_short", b"_short", "_status_update_state", b"_status_update_state", "_status_update_uuid", b"_status_update_uuid", "_user", b"_user", "agent_id", b"agent_id", "allocation_role", b"allocation_role", "container", b"container", "discovery", b"discovery", "ended_time", b"ended_time", "executor_id", b"executor_id", "framework_id", b"framework_id", "health_check", b"health_check", "kill_policy", b"kill_policy", "labels", b"labels", "launched_time", b"launched_time", "revocation_cost", b"revocation_cost", "short", b"short", "status_update_state", b"status_update_state", "status_update_uuid", b"status_update_uuid", "task_id", b"task_id", "user", b"user"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allocation_role", b"_allocation_role", "_ended_time", b"_ended_time", "_launched_time", b"_launched_time", "_status_update_state", b"_status_update_state", "_status_update_uuid", b"_status_update_uuid", "_user", b"_user", "agent_id", b"agent_id", "allocation_role", b"allocation_role", "container", b"container", "discovery", b"discovery", "ended_time", b"ended_time", "executor_id", b"executor_id", "framework_id", b"framework_id", "health_check", b"health_check", "kill_policy", b"kill_policy", "labels", b"labels", "launched_time", b"launched_time", "limits", b"limits", "name", b"name", "resources", b"resources", "state", b"state", "status_update_state", b"status_update_state", "status_update_uuid", b"status_update_uuid", "statuses", b"statuses", "task_id", b"task_id", "user", b"user"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allocation_role", b"_allocation_role", "_ended_time", b"_ended_time", "_launched_time", b"_launched_time", "_revocation_cost", b"_revocation_cost", "_short", b"_short", "_status_update_state", b"_status_update_state", "_status_update_uuid", b"_status_update_uuid", "_user", b"_user", "agent_id", b"agent_id", "allocation_role", b"allocation_role", "container", b"container", "discovery", b"discovery", "ended_time", b"ended_time", "executor_id", b"executor_id", "framework_id", b"framework_id", "health_check", b"health_check", "kill_policy", b"kill_policy", "labels", b"labels", "launched_time", b"launched_time", "limits", b"limits", "name", b"name", "resources", b"resources", "revocation_cost", b"revocation_cost", "short", b"short", "state", b"state", "status_update_state", b"status_update_state", "status_update_uuid", b"status_update_uuid", "statuses", b"statuses", "task_id", b"task_id", "user", b"user"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allocation_role: _TypeAlias = _typing.Literal["allocation_role"]  # noqa: Y015
     _WhichOneofArgType__allocation_role: _TypeAlias = _typing.Literal["_allocation_role", b"_allocation_role"]  # noqa: Y015
@@ -2311,6 +2347,10 @@ class Task(_message.Message):
     _WhichOneofArgType__ended_time: _TypeAlias = _typing.Literal["_ended_time", b"_ended_time"]  # noqa: Y015
     _WhichOneofReturnType__launched_time: _TypeAlias = _typing.Literal["launched_time"]  # noqa: Y015
     _WhichOneofArgType__launched_time: _TypeAlias = _typing.Literal["_launched_time", b"_launched_time"]  # noqa: Y015
+    _WhichOneofReturnType__revocation_cost: _TypeAlias = _typing.Literal["revocation_cost"]  # noqa: Y015
+    _WhichOneofArgType__revocation_cost: _TypeAlias = _typing.Literal["_revocation_cost", b"_revocation_cost"]  # noqa: Y015
+    _WhichOneofReturnType__short: _TypeAlias = _typing.Literal["short"]  # noqa: Y015
+    _WhichOneofArgType__short: _TypeAlias = _typing.Literal["_short", b"_short"]  # noqa: Y015
     _WhichOneofReturnType__status_update_state: _TypeAlias = _typing.Literal["status_update_state"]  # noqa: Y015
     _WhichOneofArgType__status_update_state: _TypeAlias = _typing.Literal["_status_update_state", b"_status_update_state"]  # noqa: Y015
     _WhichOneofReturnType__status_update_uuid: _TypeAlias = _typing.Literal["status_update_uuid"]  # noqa: Y015
@@ -2323,6 +2363,10 @@ class Task(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ended_time) -> _WhichOneofReturnType__ended_time | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__launched_time) -> _WhichOneofReturnType__launched_time | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__revocation_cost) -> _WhichOneofReturnType__revocation_cost | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__short) -> _WhichOneofReturnType__short | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__status_update_state) -> _WhichOneofReturnType__status_update_state | None: ...
     @_typing.overload
@@ -3347,9 +3391,23 @@ class Request(_message.Message):
     RESOURCES_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
+    MANDATORY_FIELD_NUMBER: _builtins.int
+    WAITING_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
     count: _builtins.int
     """How many of `resources` are wanted (absent: one), and what for, in words."""
     name: _builtins.str
+    mandatory: _builtins.bool
+    """The framework is of no use with less: it is offered nothing before all of its
+    mandatory requests can be met together with those of the frameworks admitted before.
+    """
+    waiting: _builtins.bool
+    """It only says what waits, for explanations.  Without it the request is part of the
+    minimum that the framework needs to hold in all, for which others may be asked, and
+    then made, to give up what they hold above what is theirs.
+    """
+    role: _builtins.str
+    """Absent: the framework's first role."""
     @_builtins.property
     def agent_id(self) -> Global___AgentID: ...
     @_builtins.property
@@ -3361,19 +3419,34 @@ class Request(_message.Message):
         resources: _abc.Iterable[Global___Resource] | None = ...,
         count: _builtins.int | None = ...,
         name: _builtins.str | None = ...,
+        mandatory: _builtins.bool | None = ...,
+        waiting: _builtins.bool | None = ...,
+        role: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_count", b"_count", "_name", b"_name", "agent_id", b"agent_id", "count", b"count", "name", b"name"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_count", b"_count", "_mandatory", b"_mandatory", "_name", b"_name", "_role", b"_role", "_waiting", b"_waiting", "agent_id", b"agent_id", "count", b"count", "mandatory", b"mandatory", "name", b"name", "role", b"role", "waiting", b"waiting"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_count", b"_count", "_name", b"_name", "agent_id", b"agent_id", "count", b"count", "name", b"name", "resources", b"resources"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_count", b"_count", "_mandatory", b"_mandatory", "_name", b"_name", "_role", b"_role", "_waiting", b"_waiting", "agent_id", b"agent_id", "count", b"count", "mandatory", b"mandatory", "name", b"name", "resources", b"resources", "role", b"role", "waiting", b"waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__count: _TypeAlias = _typing.Literal["count"]  # noqa: Y015
     _WhichOneofArgType__count: _TypeAlias = _typing.Literal["_count", b"_count"]  # noqa: Y015
+    _WhichOneofReturnType__mandatory: _TypeAlias = _typing.Literal["mandatory"]  # noqa: Y015
+    _WhichOneofArgType__mandatory: _TypeAlias = _typing.Literal["_mandatory", b"_mandatory"]  # noqa: Y015
     _WhichOneofReturnType__name: _TypeAlias = _typing.Literal["name"]  # noqa: Y015
     _WhichOneofArgType__name: _TypeAlias = _typing.Literal["_name", b"_name"]  # noqa: Y015
+    _WhichOneofReturnType__role: _TypeAlias = _typing.Literal["role"]  # noqa: Y015
+    _WhichOneofArgType__role: _TypeAlias = _typing.Literal["_role", b"_role"]  # noqa: Y015
+    _WhichOneofReturnType__waiting: _TypeAlias = _typing.Literal["waiting"]  # noqa: Y015
+    _WhichOneofArgType__waiting: _TypeAlias = _typing.Literal["_waiting", b"_waiting"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__count) -> _WhichOneofReturnType__count | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mandatory) -> _WhichOneofReturnType__mandatory | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__name) -> _WhichOneofReturnType__name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__role) -> _WhichOneofReturnType__role | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__waiting) -> _WhichOneofReturnType__waiting | None: ...
 
 Global___Request: _TypeAlias = Request  # noqa: Y015
 
@@ -3501,6 +3574,7 @@ class Offer(_message.Message):
     UNAVAILABILITY_FIELD_NUMBER: _builtins.int
     ALLOCATION_INFO_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
+    MAX_TASK_DURATION_FIELD_NUMBER: _builtins.int
     hostname: _builtins.str
     @_builtins.property
     def id(self) -> Global___OfferID: ...
@@ -3522,6 +3596,12 @@ class Offer(_message.Message):
     def allocation_info(self) -> Global___Resource.AllocationInfo: ...
     @_builtins.property
     def domain(self) -> Global___DomainInfo: ...
+    @_builtins.property
+    def max_task_duration(self) -> Global___DurationInfo:
+        """Set: what is offered is kept for short tasks.  They are ended when they have run so
+        long (REASON_MAX_COMPLETION_TIME_REACHED).
+        """
+
     def __init__(
         self,
         *,
@@ -3536,10 +3616,11 @@ class Offer(_message.Message):
         unavailability: Global___Unavailability | None = ...,
         allocation_info: Global___Resource.AllocationInfo | None = ...,
         domain: Global___DomainInfo | None = ...,
+        max_task_duration: Global___DurationInfo | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "allocation_info", b"allocation_info", "domain", b"domain", "framework_id", b"framework_id", "id", b"id", "unavailability", b"unavailability", "url", b"url"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "allocation_info", b"allocation_info", "domain", b"domain", "framework_id", b"framework_id", "id", b"id", "max_task_duration", b"max_task_duration", "unavailability", b"unavailability", "url", b"url"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "allocation_info", b"allocation_info", "attributes", b"attributes", "domain", b"domain", "executor_ids", b"executor_ids", "framework_id", b"framework_id", "hostname", b"hostname", "id", b"id", "resources", b"resources", "unavailability", b"unavailability", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "allocation_info", b"allocation_info", "attributes", b"attributes", "domain", b"domain", "executor_ids", b"executor_ids", "framework_id", b"framework_id", "hostname", b"hostname", "id", b"id", "max_task_duration", b"max_task_duration", "resources", b"resources", "unavailability", b"unavailability", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -3555,6 +3636,7 @@ class InverseOffer(_message.Message):
     AGENT_ID_FIELD_NUMBER: _builtins.int
     UNAVAILABILITY_FIELD_NUMBER: _builtins.int
     RESOURCES_FIELD_NUMBER: _builtins.int
+    REVOCATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def id(self) -> Global___OfferID: ...
     @_builtins.property
@@ -3567,6 +3649,10 @@ class InverseOffer(_message.Message):
     def unavailability(self) -> Global___Unavailability: ...
     @_builtins.property
     def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resource]: ...
+    @_builtins.property
+    def revocation(self) -> Global___Revocation:
+        """Set: these resources are wanted back for another framework."""
+
     def __init__(
         self,
         *,
@@ -3576,14 +3662,47 @@ class InverseOffer(_message.Message):
         agent_id: Global___AgentID | None = ...,
         unavailability: Global___Unavailability | None = ...,
         resources: _abc.Iterable[Global___Resource] | None = ...,
+        revocation: Global___Revocation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "framework_id", b"framework_id", "id", b"id", "unavailability", b"unavailability", "url", b"url"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "framework_id", b"framework_id", "id", b"id", "revocation", b"revocation", "unavailability", b"unavailability", "url", b"url"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "framework_id", b"framework_id", "id", b"id", "resources", b"resources", "unavailability", b"unavailability", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "framework_id", b"framework_id", "id", b"id", "resources", b"resources", "revocation", b"revocation", "unavailability", b"unavailability", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InverseOffer: _TypeAlias = InverseOffer  # noqa: Y015
+
+@_typing.final
+class Revocation(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DEADLINE_FIELD_NUMBER: _builtins.int
+    TASK_IDS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    reason: _builtins.str
+    """In words: for whom and why."""
+    @_builtins.property
+    def deadline(self) -> Global___TimeInfo:
+        """When the tasks below are killed, unless as much has been given up there before."""
+
+    @_builtins.property
+    def task_ids(self) -> _containers.RepeatedCompositeFieldContainer[Global___TaskID]:
+        """The tasks that were chosen; the framework may end others on the agent instead."""
+
+    def __init__(
+        self,
+        *,
+        deadline: Global___TimeInfo | None = ...,
+        task_ids: _abc.Iterable[Global___TaskID] | None = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "reason", b"reason", "task_ids", b"task_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Revocation: _TypeAlias = Revocation  # noqa: Y015
 
 @_typing.final
 class DrainConfig(_message.Message):
@@ -3770,6 +3889,7 @@ class Role(_message.Message):
     FRAMEWORKS_FIELD_NUMBER: _builtins.int
     RESOURCES_FIELD_NUMBER: _builtins.int
     SHARE_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     weight: _builtins.float
     share: _builtins.float
@@ -3778,6 +3898,8 @@ class Role(_message.Message):
     def frameworks(self) -> _containers.RepeatedCompositeFieldContainer[Global___FrameworkID]: ...
     @_builtins.property
     def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resource]: ...
+    @_builtins.property
+    def policy(self) -> Global___RolePolicy: ...
     def __init__(
         self,
         *,
@@ -3786,16 +3908,137 @@ class Role(_message.Message):
         frameworks: _abc.Iterable[Global___FrameworkID] | None = ...,
         resources: _abc.Iterable[Global___Resource] | None = ...,
         share: _builtins.float | None = ...,
+        policy: Global___RolePolicy | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_share", b"_share", "share", b"share"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_share", b"_share", "policy", b"policy", "share", b"share"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_share", b"_share", "frameworks", b"frameworks", "name", b"name", "resources", b"resources", "share", b"share", "weight", b"weight"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_share", b"_share", "frameworks", b"frameworks", "name", b"name", "policy", b"policy", "resources", b"resources", "share", b"share", "weight", b"weight"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__share: _TypeAlias = _typing.Literal["share"]  # noqa: Y015
     _WhichOneofArgType__share: _TypeAlias = _typing.Literal["_share", b"_share"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__share) -> _WhichOneofReturnType__share | None: ...
 
 Global___Role: _TypeAlias = Role  # noqa: Y015
+
+@_typing.final
+class RolePolicy(_message.Message):
+    """What operators have said of a role; where a name is absent, nothing is said of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class GuaranteesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___Value.Scalar: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___Value.Scalar | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class LimitsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___Value.Scalar: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___Value.Scalar | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class NeedLimitsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___Value.Scalar: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___Value.Scalar | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    WEIGHT_FIELD_NUMBER: _builtins.int
+    PRIORITY_FIELD_NUMBER: _builtins.int
+    GUARANTEES_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    NEED_LIMITS_FIELD_NUMBER: _builtins.int
+    AGENTS_FIELD_NUMBER: _builtins.int
+    weight: _builtins.float
+    """Absent: 1.  Roles with one parent share in this proportion."""
+    priority: _builtins.int
+    """Absent: 0.  For allocators that know priorities: the highest comes first."""
+    @_builtins.property
+    def guarantees(self) -> _containers.MessageMap[_builtins.str, Global___Value.Scalar]:
+        """Scalars that the role, with the roles below it, gets whenever it wants them."""
+
+    @_builtins.property
+    def limits(self) -> _containers.MessageMap[_builtins.str, Global___Value.Scalar]:
+        """Scalars that the role, with the roles below it, never gets more of."""
+
+    @_builtins.property
+    def need_limits(self) -> _containers.MessageMap[_builtins.str, Global___Value.Scalar]:
+        """The most that one framework of the role may state as its needs."""
+
+    @_builtins.property
+    def agents(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Agents, by host name or id, that are offered to this role and those below it only."""
+
+    def __init__(
+        self,
+        *,
+        weight: _builtins.float | None = ...,
+        priority: _builtins.int | None = ...,
+        guarantees: _abc.Mapping[_builtins.str, Global___Value.Scalar] | None = ...,
+        limits: _abc.Mapping[_builtins.str, Global___Value.Scalar] | None = ...,
+        need_limits: _abc.Mapping[_builtins.str, Global___Value.Scalar] | None = ...,
+        agents: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_priority", b"_priority", "_weight", b"_weight", "priority", b"priority", "weight", b"weight"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_priority", b"_priority", "_weight", b"_weight", "agents", b"agents", "guarantees", b"guarantees", "limits", b"limits", "need_limits", b"need_limits", "priority", b"priority", "weight", b"weight"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__priority: _TypeAlias = _typing.Literal["priority"]  # noqa: Y015
+    _WhichOneofArgType__priority: _TypeAlias = _typing.Literal["_priority", b"_priority"]  # noqa: Y015
+    _WhichOneofReturnType__weight: _TypeAlias = _typing.Literal["weight"]  # noqa: Y015
+    _WhichOneofArgType__weight: _TypeAlias = _typing.Literal["_weight", b"_weight"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__priority) -> _WhichOneofReturnType__priority | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__weight) -> _WhichOneofReturnType__weight | None: ...
+
+Global___RolePolicy: _TypeAlias = RolePolicy  # noqa: Y015
 
 @_typing.final
 class Metric(_message.Message):

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from master.allocator.drf import DrfAllocator
 from mesos_py.allocation import AllocatorOptions, Grant
+from mesos_py.policy import RolePolicy
 from mesos_py.testing.allocator_harness import AllocatorHarness
 from mesos_py.testing.allocator_runs import RandomRun
 
 WEIGHTS = {"s": 2.0, "t": 3.0}
+POLICIES = {role: RolePolicy(weight=weight) for role, weight in WEIGHTS.items()}
 
 
 class FairHarness(AllocatorHarness):
@@ -19,7 +21,7 @@ class FairHarness(AllocatorHarness):
     those that can use the agent, with exact numbers and all grants before counted."""
 
     def __init__(self, seed: int, unfair: frozenset[str] = frozenset()) -> None:
-        options = AllocatorOptions(weights=WEIGHTS, unfair=unfair, seed=seed)
+        options = AllocatorOptions(policies=POLICIES, unfair=unfair, seed=seed)
         super().__init__(DrfAllocator(options), options)
 
     def check(self, grant: Grant) -> None:
@@ -76,7 +78,9 @@ def test_100_000_random_events_keep_the_rules_and_leave_nobody_out():
 )
 @settings(max_examples=50)
 def test_equal_agents_are_dealt_out_by_weight(weights, agents):
-    options = AllocatorOptions(weights={f"r{n}": float(w) for n, w in enumerate(weights)})
+    options = AllocatorOptions(
+        policies={f"r{n}": RolePolicy(weight=float(w)) for n, w in enumerate(weights)}
+    )
     h = AllocatorHarness(DrfAllocator(options), options)
     for number in range(len(weights)):
         h.framework(f"f{number}", f"r{number}")

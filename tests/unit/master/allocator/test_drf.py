@@ -4,7 +4,8 @@ import pytest
 
 from master.allocator.drf import DrfAllocator
 from master.allocator.filters import MAX_PER_AGENT
-from mesos_py.allocation import AllocatorOptions, Refusal, WeightChanged
+from mesos_py.allocation import AllocatorOptions, PolicyChanged, Refusal
+from mesos_py.policy import RolePolicy
 from mesos_py.resources import Resources
 from mesos_py.testing.allocator_harness import AllocatorHarness, winners
 
@@ -50,7 +51,7 @@ def test_a_changed_weight_counts_from_the_next_cycle():
     for number in range(4):
         h.agent(f"a{number}")
     h.cycle()
-    h.allocator.tell(WeightChanged("r", 3.0))
+    h.allocator.tell(PolicyChanged("r", RolePolicy(weight=3.0)))
     assert h.allocator.shares(h.cluster) == {"r": 0.5 / 3, "s": 0.5}
     for number in range(4, 8):
         h.agent(f"a{number}")

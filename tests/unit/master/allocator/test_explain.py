@@ -2,6 +2,7 @@ import re
 
 from master.allocator.drf import DrfAllocator
 from mesos_py.allocation import AllocatorOptions, Skip
+from mesos_py.policy import RolePolicy
 from mesos_py.resources import Resources
 from mesos_py.testing.allocator_harness import AllocatorHarness, RaisingConstraint, only_hosts
 
@@ -80,7 +81,7 @@ def test_outranked_is_told_with_the_shares_of_frameworks():
 
 
 def test_outranked_is_told_with_the_shares_of_roles():
-    h = harness(weights={"r": 2.0})
+    h = harness(policies={"r": RolePolicy(weight=2.0)})
     h.framework("f", "r")
     h.agent("a")
     h.cycle()

@@ -7,6 +7,7 @@ import pytest
 from master.allocator.drf import DrfAllocator
 from mesos_py.allocation import AgentChanged, AllocatorOptions, Freed, Grant, Refusal
 from mesos_py.constraints import Host
+from mesos_py.policy import RolePolicy
 from mesos_py.resources import Resources
 from mesos_py.testing.allocator_harness import (
     AllocatorHarness,
@@ -185,7 +186,7 @@ def test_grants_of_one_cycle_count_at_once():
 
 
 def test_weights_two_to_one_give_shares_two_to_one():
-    h = harness(weights={"heavy": 2.0})
+    h = harness(policies={"heavy": RolePolicy(weight=2.0)})
     h.framework("a", "heavy")
     h.framework("b", "light")
     for number in range(30):
@@ -380,10 +381,10 @@ def test_a_role_whose_shares_cannot_be_told_does_not_stop_the_others():
         def __init__(self, cluster):
             self.cluster = cluster
 
-        def held_by_role(self, role):
+        def held_under(self, role):
             if role == "bad":
                 raise OSError("not now")
-            return self.cluster.held_by_role(role)
+            return self.cluster.held_under(role)
 
         def __getattr__(self, name):
             return getattr(self.cluster, name)

@@ -3,6 +3,7 @@ import pytest
 from master.allocator.ranking import Ranking, Shares, dominant
 from master.allocator.roles import Contender, Roster
 from mesos_py.allocation import AllocatorOptions, FrameworkRow, Grant
+from mesos_py.policy import RolePolicy
 from mesos_py.resources import Resources
 from mesos_py.testing.allocator_harness import BookedCluster
 
@@ -13,7 +14,9 @@ class Stage:
     """A roster and a cluster, from which rankings are made."""
 
     def __init__(self, unfair: frozenset[str] = frozenset(), **weights: float) -> None:
-        self.roster = Roster(AllocatorOptions(weights=weights))
+        self.roster = Roster(
+            AllocatorOptions(policies={r: RolePolicy(weight=w) for r, w in weights.items()})
+        )
         self.cluster = BookedCluster()
         self.cluster.add_agent("a", TOTAL)
         self.unfair = unfair
@@ -168,7 +171,7 @@ def test_charges_change_neither_the_view_nor_the_contenders():
     before = dict(stage.cluster.held("f", "*"))
     stage.ranking().charge(stage.contender("f"), Resources.of(cpus=10))
     assert stage.cluster.held("f", "*") == before
-    assert stage.cluster.held_by_role("*") == before
+    assert stage.cluster.held_under("*") == before
     assert stage.contender("f").granted_at == 0
 
 
@@ -200,8 +203,8 @@ def test_a_role_whose_holdings_cannot_be_told_is_left_out():
     stage = Stage()
     for name in ("f", "g"):
         stage.framework(name, name)
-    stage.cluster.held_by_role = _raising_for(  # type: ignore[method-assign]
-        "f", stage.cluster.held_by_role
+    stage.cluster.held_under = _raising_for(  # type: ignore[method-assign]
+        "f", stage.cluster.held_under
     )
     ranking = stage.ranking()
     assert order(ranking) == ["g"]

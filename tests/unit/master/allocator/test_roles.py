@@ -7,6 +7,7 @@ from master.allocator.roles import Roster
 from mesos_py.allocation import AllocatorOptions, FrameworkRow
 from mesos_py.constraints import Constraint, Host
 from mesos_py.errors import InvalidValue
+from mesos_py.policy import RolePolicy
 from mesos_py.resources import Resources
 from mesos_py.testing.allocator_harness import only_hosts
 
@@ -100,7 +101,7 @@ def test_a_dropped_contender_competes_no_more(roster):
 
 
 def test_roles_with_a_weight_stay():
-    roster = Roster(AllocatorOptions(weights={"r": 3.0}))
+    roster = Roster(AllocatorOptions(policies={"r": RolePolicy(weight=3.0)}))
     roster.change(ROW)
     assert roster.roles["r"].weight == 3.0
     roster.remove("f")
@@ -111,7 +112,7 @@ def test_roles_with_a_weight_stay():
 @pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf])
 def test_an_impossible_weight_is_refused_when_the_allocator_is_made(weight):
     with pytest.raises(InvalidValue, match=r"weights\[r\]"):
-        Roster(AllocatorOptions(weights={"r": weight}))
+        Roster(AllocatorOptions(policies={"r": RolePolicy(weight=weight)}))
 
 
 def test_a_role_has_declined_when_all_who_compete_in_it_have(roster):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from master.core.ledger import Holder
 from master.core.records import Task
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import scheduler_pb2 as sched
@@ -126,4 +127,4 @@ def test_amounts_are_exact_after_many_fractional_tasks_come_and_go():
 
 
 def test_a_task_is_one_record():
-    assert Task("f", "t", "a", "n", "*", EMPTY).holder == ("f", "*", "task", "t")
+    assert Task("f", "t", "a", "n", "*", EMPTY).holder == Holder("f", "*", "task", "t")

@@ -4,11 +4,12 @@ import math
 
 import pytest
 
-from master.allocator.base import Allocator, Failure, WeightChanged
+from master.allocator.base import Allocator, Failure, PolicyChanged
 from master.core.cluster import Options
 from master.core.master import Master
 from mesos_py.errors import InvalidValue, NotFound
 from mesos_py.ids import MasterIds
+from mesos_py.policy import RolePolicy
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
@@ -121,7 +122,7 @@ def test_a_weight_takes_effect_with_the_next_allocation():
     world = counting()
     world.core.set_weight("web", 2.5, world.clock.now())
     assert world.cluster.weights == {"web": 2.5}
-    assert world.script.heard == [WeightChanged("web", 2.5)]
+    assert world.script.heard == [PolicyChanged("web", RolePolicy(weight=2.5))]
     world.settle()
     assert len(world.script.cycles) == 1
 

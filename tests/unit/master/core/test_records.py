@@ -2,6 +2,7 @@
 
 import pytest
 
+from master.core.ledger import Holder
 from master.core.records import Agent, Executor, Framework, Task, extras_of
 from mesos_py.clock import Now
 from mesos_py.constraints import Host
@@ -17,9 +18,9 @@ def task(**fields):
 
 
 def test_holders_are_named_by_framework_role_kind_and_id():
-    assert task().holder == ("f", "web", "task", "t")
+    assert task().holder == Holder("f", "web", "task", "t")
     executor = Executor("f", "a", "e", "web", pb.ExecutorInfo(), EMPTY)
-    assert executor.holder == ("f", "web", "executor", "e")
+    assert executor.holder == Holder("f", "web", "executor", "e")
 
 
 def test_the_framework_may_be_told_what_was_last_forwarded_else_the_newest():
