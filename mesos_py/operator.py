@@ -118,6 +118,11 @@ class OperatorClient:
             call.explain.task_id.value = task_id
         return list(self.execute(call).explain.frameworks)
 
+    def explain_role(self, role: str) -> pb.Response.Explain.Role:
+        """Where a role stands, and what its frameworks wait for.  Raises NotFound."""
+        call = pb.Call(type=pb.Call.EXPLAIN, explain=pb.Call.Explain(role=role))
+        return self.execute(call).explain.roles[0]
+
     def usage(
         self,
         framework_id: str | None = None,

@@ -7,6 +7,7 @@ from typing import Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from master.api.shares import share_families
 from master.core.cluster import Cluster
 from master.core.machines import MODE
 from master.registry.registrar import Figures
@@ -42,7 +43,7 @@ def gauges(c: Cluster, step_failures: int) -> dict[str, float]:
 
 
 def families(c: Cluster, step_failures: int) -> list[Metric]:
-    """All numbers.  Names and labels are of a fixed number: none is that of a task."""
+    """All numbers.  None is that of a task: their number would have no bound."""
     found: list[Metric] = [
         GaugeMetricFamily(PREFIX + name, "At this moment", value=value)
         for name, value in gauges(c, step_failures).items()
@@ -60,7 +61,7 @@ def families(c: Cluster, step_failures: int) -> list[Metric]:
                 PREFIX + family, "Since the start", labels=(label,)
             )
         groups[family].add_metric((member,), value)
-    return [*found, *groups.values()]
+    return [*found, *groups.values(), *share_families(c, PREFIX)]
 
 
 def registry_families(figures: Figures, waiting: int) -> list[Metric]:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import grpc
 import grpc.aio
 
-from master.api import convert
+from master.api import convert, explaining
 from master.api.agents import UsageRelay
 from master.api.changes import Changes
 from master.api.exporter import gauges
@@ -192,38 +192,21 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         framework_id, task_id = call.explain.framework_id.value, call.explain.task_id.value
         if task_id:
             framework, task = self._find_waiting(framework_id, task_id)
-            entry = self._explained(framework)
+            entry = explaining.framework_answer(c, framework, now)
             if task is not None:
                 entry.findings[:] = explain.task_findings(c, framework, task)
             answer.frameworks.append(entry)
+        elif call.explain.role:
+            answer.roles.append(explaining.role_answer(c, call.explain.role, now))
         elif framework_id:
-            answer.frameworks.append(self._explained(self._framework(framework_id)))
+            found = self._framework(framework_id)
+            answer.frameworks.append(explaining.framework_answer(c, found, now))
         else:
-            answer.frameworks.extend(self._explained(f) for f in c.frameworks.values())
+            answer.frameworks.extend(
+                explaining.framework_answer(c, each, now) for each in c.frameworks.values()
+            )
         log.debug("explained", frameworks=len(answer.frameworks), at=now.wall_s)
         return op.Response(type=op.Response.EXPLAIN, explain=answer)
-
-    def _explained(self, framework: Framework) -> op.Response.Explain.Framework:
-        c, now = self._c, self._shell.now()
-        live = framework.framework_id in c.frameworks
-        entry = op.Response.Explain.Framework(
-            framework_id=pb.FrameworkID(value=framework.framework_id),
-            name=framework.info.name,
-            findings=explain.findings(c, framework, now) if live else ["the framework has ended"],
-            offers_sent=framework.offers_sent,
-            requests=framework.requests,
-        )
-        if framework.last_offer_wall_s is not None:
-            entry.last_offer_time = framework.last_offer_wall_s
-        for tally in framework.refusals.values():
-            entry.refusals.add(
-                code=tally.code,
-                message=tally.message,
-                count=tally.count,
-                last_time=tally.last_wall_s,
-                agent_id=tally.agent_id,
-            )
-        return entry
 
     # ---- Finding -----------------------------------------------------------
 

@@ -19,6 +19,7 @@ from master.core.records import (
     Framework,
     Inverse,
     Offer,
+    OfferNumbers,
     Recovery,
     Standby,
     Tally,
@@ -149,6 +150,8 @@ class Cluster:
         # How many words of operators about an agent are on their way to the registry.
         self.deciding: Counter[str] = Counter()
         self.counters: Counter[str] = Counter()
+        # By role, those of frameworks that are no more included.
+        self.offer_numbers: dict[str, OfferNumbers] = {}
         self.allocation = AllocationClock()
 
     # ---- Roles -----------------------------------------------------------

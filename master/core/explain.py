@@ -7,7 +7,7 @@ framework's stated needs (REQUEST) say what it waits for.  Nothing is changed.
 from __future__ import annotations
 
 from master.allocator.base import Skip
-from master.core import recovery
+from master.core import explain_shares, recovery
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
 from mesos_py.clock import Now
@@ -31,6 +31,7 @@ def findings(c: Cluster, framework: Framework, now: Now) -> list[str]:
     if running and not framework.requests:
         tasks = "1 task of it runs" if running == 1 else f"{running} tasks of it run"
         found.append(f"{tasks}; it has not said that anything waits")
+    found.extend(explain_shares.framework_sentences(c, framework))
     if framework.connected:
         found.extend(_holding(c, framework))
         skips = c.allocator.explain(framework.framework_id, c.ledger, now.monotonic_s)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from master.core import offer_numbers, statuses
 from master.core import offers as offering
-from master.core import statuses
 from master.core.cluster import Cluster
 from master.core.ledger import Holder
 from master.core.records import Agent, Executor, Framework, Offer, Task, extras_of
@@ -117,6 +117,7 @@ def accept(c: Cluster, framework: Framework, call: sched.Call.Accept, now: Now) 
         apply(c, plan, operation, now)
     c.ledger.claim(plan.agent.agent_id, plan.claims, [offer.offer_id for offer in offers])
     for offer in offers:
+        offer_numbers.ended(c, offer, "accepted", now)
         offering.forget(c, offer, "accepted already")
     c.counters["offers_accepted"] += len(offers)
     launch(c, plan)

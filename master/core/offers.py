@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from master.allocator import base as alloc
+from master.core import offer_numbers
 from master.core.cluster import Cluster
 from master.core.records import Framework, Offer
 from mesos_py.clock import Now
@@ -44,12 +45,20 @@ def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
             c.drop("grant-refused", agent=grant.agent_id, why=error.message)
             c.freed(grant.agent_id, now)
             continue
-        offer = Offer(offer_id, grant.framework_id, grant.role, grant.agent_id, grant.resources)
+        offer = Offer(
+            offer_id,
+            grant.framework_id,
+            grant.role,
+            grant.agent_id,
+            grant.resources,
+            made_s=now.monotonic_s,
+        )
         c.offers[offer_id] = offer
         framework.offers.add(offer_id)
         agent.offers.add(offer_id)
         if c.options.offer_timeout_s > 0:
             c.timers.set("offer", offer_id, now.monotonic_s + c.options.offer_timeout_s)
+        offer_numbers.sent(c, framework, offer)
         batches.setdefault(grant.framework_id, []).append(offer_message(c, framework, offer))
         made += 1
     for framework_id, offers in batches.items():
@@ -109,6 +118,7 @@ def withdraw(c: Cluster, offer: Offer, why: str, now: Now) -> None:
 
 def rescind(c: Cluster, offer: Offer, why: str, now: Now) -> None:
     """End an offer and tell its framework."""
+    offer_numbers.ended(c, offer, "rescinded", now)
     withdraw(c, offer, why, now)
     c.counters["offers_rescinded"] += 1
     framework = c.frameworks[offer.framework_id]
@@ -126,6 +136,7 @@ def expire(c: Cluster, offer_id: str, now: Now) -> None:
     """The offer's time is up: its framework did not answer."""
     offer = c.offers[offer_id]
     c.counters["offers_expired"] += 1
+    offer_numbers.ended(c, offer, "expired", now)
     rescind(c, offer, f"not answered within {c.options.offer_timeout_s:g} s", now)
     # It blocks nothing, but others come first now.
     note_refusal(c, offer, offer.resources, 0.0, now)
@@ -168,6 +179,7 @@ def decline(c: Cluster, framework: Framework, call: sched.Call.Decline, now: Now
         if offer is None or offer.framework_id != framework.framework_id:
             c.drop("decline-unknown-offer", offer=item.value, framework=framework.framework_id)
             continue
+        offer_numbers.ended(c, offer, "declined", now)
         c.ledger.withdraw(offer.agent_id, offer.offer_id)
         forget(c, offer, "declined by the framework")
         note_refusal(c, offer, offer.resources, seconds, now)

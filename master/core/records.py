@@ -125,6 +125,8 @@ class Offer:
     resources: Resources
     # Set: it is kept for tasks that run no longer.
     max_task_s: float | None = None
+    # When it was made, on the monotonic clock.
+    made_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -171,6 +173,19 @@ class Tally:
 
 
 @dataclass(slots=True)
+class OfferNumbers:
+    """What became of offers.  `answer_s`: how long the answered ones (accepted or
+    declined) were out, in all.  An expired one is among the rescinded."""
+
+    sent: int = 0
+    accepted: int = 0
+    declined: int = 0
+    expired: int = 0
+    rescinded: int = 0
+    answer_s: float = 0.0
+
+
+@dataclass(slots=True)
 class Framework:
     framework_id: str
     info: pb.FrameworkInfo
@@ -200,6 +215,8 @@ class Framework:
     offers_sent: int = 0
     last_offer_wall_s: float | None = None
     refusals: dict[tuple[str, str], Tally] = field(default_factory=dict)
+    # By role.
+    numbers: dict[str, OfferNumbers] = field(default_factory=dict)
 
     @property
     def connected(self) -> bool:

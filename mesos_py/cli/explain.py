@@ -24,16 +24,24 @@ if TYPE_CHECKING:
 @click.argument(
     "subject", metavar="[FRAMEWORK|TASK]", required=False, shell_complete=completing.either
 )
+@click.option("--role", help="A role instead: where it stands, and what its frameworks wait for")
 @json_option
 @with_master
-def command(client: OperatorClient, *, subject: str | None, as_json: bool) -> None:
-    """Say why a framework, or a task, gets what it gets; without one: all frameworks.
+def command(
+    client: OperatorClient, *, subject: str | None, role: str | None, as_json: bool
+) -> None:
+    """Say why a framework, a task or a role gets what it gets; without one: all frameworks.
 
     A task that waits for its resources is known by the name under which its framework
     has asked for them, as `mesos-py run` does.
     """
     from mesos_py.cli import rows
 
+    if role is not None:
+        if subject is not None:
+            raise click.UsageError("a framework or task, or --role: not both")
+        _tell_role(rows.explain_role_row(client.explain_role(role)), as_json)
+        return
     listed = [rows.explain_row(each) for each in _answers(client, subject)]
     if as_json:
         output.show_json(listed)
@@ -71,10 +79,25 @@ def _answers(client: OperatorClient, subject: str | None) -> Sequence[Response.E
     return client.explain(found.framework_id.value, found.task_id.value)
 
 
+def _tell_role(row: Row, as_json: bool) -> None:
+    if as_json:
+        output.show_json([row])
+        return
+    click.secho(f"role {row['role']}", bold=True)
+    for finding in row["findings"]:
+        click.echo(f"  * {finding}")
+    if row["standings"]:
+        click.echo("")
+        _table("the order", row["standings"], _STANDINGS)
+
+
 def _tell(row: Row, now: float) -> None:
     click.secho(f"{row['name']} ({row['framework_id']})", bold=True)
     for finding in row["findings"]:
         click.echo(f"  * {finding}")
+    if row["standings"]:
+        click.echo("")
+        _table("the order", row["standings"], _STANDINGS)
     if row["requests"]:
         click.echo("")
         _table("asked for", row["requests"], _REQUESTS)
@@ -94,6 +117,22 @@ _REQUESTS = [
     Column("COUNT", lambda row: str(row["count"]), right=True),
     Column("EACH", lambda row: output.amounts(row["resources"])),
 ]
+
+
+_STANDINGS = [
+    Column("ROLE", lambda row: row["role"]),
+    Column("FRAMEWORK", lambda row: row["framework_id"] or ""),
+    Column("PLACE", lambda row: _place(row), right=True),
+    Column("SHARE", lambda row: f"{row['share']:.3f}", right=True),
+    Column("WEIGHT", lambda row: f"{row['weight']:g}", right=True),
+    Column("HELD", lambda row: output.amounts(row["held"])),
+    Column("GUARANTEED", lambda row: output.amounts(row["guarantee"])),
+    Column("LACKS", lambda row: output.amounts(row["lacking"])),
+]
+
+
+def _place(row: Row) -> str:
+    return f"{row['position']}/{row['contenders']}" if row["position"] else "-"
 
 
 def _refusals(now: float) -> list[Column]:

@@ -211,6 +211,32 @@ def explain_row(each: pb.Response.Explain.Framework) -> Json:
             }
             for request in each.requests
         ],
+        "standings": [_standing(standing) for standing in each.standings],
+    }
+
+
+def explain_role_row(each: pb.Response.Explain.Role) -> Json:
+    return {
+        "role": each.name,
+        "findings": list(each.findings),
+        "standings": [_standing(standing) for standing in each.standings],
+    }
+
+
+def _standing(each: pb.Response.Explain.Standing) -> Json:
+    return {
+        "role": each.role,
+        "framework_id": each.framework_id.value or None,
+        "share": each.share,
+        "weighted_share": each.weighted_share,
+        "weight": each.weight,
+        "position": each.position or None,
+        "contenders": each.contenders,
+        "priority": each.priority,
+        "held": resources(each.held),
+        "guarantee": resources(each.guarantee),
+        "limit": resources(each.limit),
+        "lacking": resources(each.lacking),
     }
 
 

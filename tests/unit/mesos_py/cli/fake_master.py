@@ -79,6 +79,7 @@ class FakeMaster(OperatorServiceServicer):
         self.tasks: list[types_pb2.Task] = []
         self.roles: list[types_pb2.Role] = []
         self.explanations: list[pb.Response.Explain.Framework] = []
+        self.explained_roles: list[pb.Response.Explain.Role] = []
         self.schedule = maintenance_pb2.Schedule()
         self.maintenance = maintenance_pb2.ClusterStatus()
         self.files: dict[tuple[str, str], bytes] = {}
@@ -145,6 +146,9 @@ class FakeMaster(OperatorServiceServicer):
         return pb.Response(get_roles=pb.Response.GetRoles(roles=self.roles))
 
     def _explain(self, call):
+        if call.explain.role:
+            named = [each for each in self.explained_roles if each.name == call.explain.role]
+            return pb.Response(explain=pb.Response.Explain(roles=named))
         wanted = call.explain.framework_id.value
         found = [e for e in self.explanations if not wanted or e.framework_id.value == wanted]
         return pb.Response(explain=pb.Response.Explain(frameworks=found))

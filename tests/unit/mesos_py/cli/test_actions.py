@@ -233,6 +233,7 @@ def test_an_explanation_as_json(explained, cli):
             "requests": [
                 {"name": "big-one", "count": 2, "agent_id": None, "resources": {"cpus": 100.0}}
             ],
+            "standings": [],
         }
     ]
 
@@ -250,6 +251,40 @@ def test_a_task_is_explained_by_framework_and_id(explained, cli):
     cli("explain", "t-1")
     asked = explained.calls[-1].explain
     assert (asked.framework_id.value, asked.task_id.value) == (F1, "t-1")
+
+
+def test_a_role_is_explained_with_the_order_beside_and_below_it(explained, cli):
+    role = pb.Response.Explain.Role(name="web", findings=["role 'web' holds a share of 0.5"])
+    role.standings.add(role="web", share=0.5, weight=2, position=1, contenders=3)
+    own = role.standings.add(role="web", share=0.25, weight=1)
+    own.framework_id.value = F0
+    own.held.extend(Resources.parse("cpus:2").to_proto())
+    own.lacking.extend(Resources.parse("mem:100").to_proto())
+    explained.explained_roles.append(role)
+    lines = cli("explain", "--role", "web").out.splitlines()
+    assert lines[:2] == ["role web", "  * role 'web' holds a share of 0.5"]
+    table = [line.split() for line in lines[4:]]
+    assert table[0] == [
+        "ROLE",
+        "FRAMEWORK",
+        "PLACE",
+        "SHARE",
+        "WEIGHT",
+        "HELD",
+        "GUARANTEED",
+        "LACKS",
+    ]
+    assert table[1] == ["web", "-", "1/3", "0.500", "2", "-", "-", "-"]
+    assert table[2] == ["web", F0, "-", "0.250", "1", "cpus:2", "-", "mem:100"]
+    (row,) = cli("explain", "--role", "web", "--json").json
+    assert [each["position"] for each in row["standings"]] == [1, None]
+    assert row["standings"][1]["lacking"] == {"mem": 100.0}
+
+
+def test_a_role_and_a_framework_cannot_be_explained_at_once(explained, cli):
+    ended = cli("explain", "one", "--role", "web")
+    assert ended.code == 2
+    assert "not both" in ended.err
 
 
 def test_what_nobody_knows_cannot_be_explained(explained, cli):
