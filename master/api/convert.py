@@ -10,6 +10,7 @@ from master.core.admitted import record_of
 from master.core.cluster import Cluster
 from master.core.records import Agent, Executor, Framework, Task
 from mesos_py.clock import Now
+from mesos_py.policy import ancestors, policy_to_proto
 from mesos_py.resources import Resources
 from mesos_py.states import is_terminal
 from mesos_py.v1 import operator_pb2 as op
@@ -146,20 +147,24 @@ def executor_message(executor: Executor) -> op.Response.GetExecutors.Executor:
 
 
 def role_messages(c: Cluster, shares: Mapping[str, float]) -> list[pb.Role]:
-    """Every role with a framework, a weight or something held."""
-    members: dict[str, list[str]] = {role: [] for role in c.weights}
+    """Every role with a framework, a policy or something held, and those above them."""
+    members: dict[str, list[str]] = {role: [] for role in c.policies}
     for framework in c.frameworks.values():
         for role in framework.roles:
             members.setdefault(role, []).append(framework.framework_id)
-    for role in shares:
-        members.setdefault(role, [])
-    return [
-        pb.Role(
-            name=role,
-            weight=c.weights.get(role, 1.0),
-            frameworks=[pb.FrameworkID(value=name) for name in sorted(names)],
-            resources=Resources(dict(c.ledger.held_by_role(role))).to_proto(),
-            share=shares.get(role, 0.0),
-        )
-        for role, names in sorted(members.items())
-    ]
+    for role in [*members, *shares]:
+        for above in ancestors(role):
+            members.setdefault(above, [])
+    return [_role_message(c, role, members[role], shares.get(role)) for role in sorted(members)]
+
+
+def _role_message(c: Cluster, role: str, members: list[str], share: float | None) -> pb.Role:
+    policy = c.policy(role)
+    return pb.Role(
+        name=role,
+        weight=policy.weight,
+        frameworks=[pb.FrameworkID(value=name) for name in sorted(members)],
+        resources=Resources(dict(c.ledger.held_under(role))).to_proto(),
+        share=share,
+        policy=policy_to_proto(policy) if role in c.policies else None,
+    )

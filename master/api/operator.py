@@ -14,6 +14,7 @@ from master.api.changes import Changes
 from master.api.exporter import gauges
 from master.api.files import LogRelay
 from master.api.maintenance import MaintenanceCalls
+from master.api.roles import RoleCalls
 from master.api.shell import Shell
 from master.core import explain
 from master.core.cluster import Cluster
@@ -57,6 +58,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         self.tenure = tenure
         self._changes = Changes(shell)
         self.maintenance = MaintenanceCalls(shell, self._changes)
+        self.roles = RoleCalls(shell, self._changes)
 
     @property
     def _c(self) -> Cluster:
@@ -172,16 +174,6 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         )
         return op.Response(type=op.Response.GET_STATE, get_state=answer)
 
-    def get_roles(self, _: op.Call) -> op.Response:
-        c = self._c
-        roles = convert.role_messages(c, c.allocator.shares(c.ledger))
-        return op.Response(type=op.Response.GET_ROLES, get_roles=op.Response.GetRoles(roles=roles))
-
-    def get_weights(self, _: op.Call) -> op.Response:
-        infos = [pb.WeightInfo(role=r, weight=w) for r, w in sorted(self._c.weights.items())]
-        answer = op.Response.GetWeights(weight_infos=infos)
-        return op.Response(type=op.Response.GET_WEIGHTS, get_weights=answer)
-
     async def get_usage(self, call: op.Call) -> op.Response:
         answer = await self._usage.usage(self._c, call.get_usage)
         return op.Response(type=op.Response.GET_USAGE, get_usage=answer)
@@ -275,12 +267,6 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         self._shell.core.kill_task(task, policy)
         return op.Response(type=op.Response.DONE)
 
-    async def update_weights(self, call: op.Call) -> op.Response:
-        weights = {info.role: info.weight for info in call.update_weights.weight_infos}
-        now = self._shell.now()
-        core = self._shell.core
-        return await self._changes.done(lambda done: core.set_weights(weights, now, done))
-
     def end(self) -> None:
         """The leadership is over: nobody waits any longer.  Idempotent."""
         self._changes.end()
@@ -324,9 +310,10 @@ HANDLERS: Final[dict[int, Handler]] = {
     op.Call.GET_FRAMEWORKS: OperatorService.get_frameworks,
     op.Call.GET_EXECUTORS: OperatorService.get_executors,
     op.Call.GET_TASKS: OperatorService.get_tasks,
-    op.Call.GET_ROLES: OperatorService.get_roles,
-    op.Call.GET_WEIGHTS: OperatorService.get_weights,
-    op.Call.UPDATE_WEIGHTS: OperatorService.update_weights,
+    op.Call.GET_ROLES: lambda service, call: service.roles.get_roles(call),
+    op.Call.GET_WEIGHTS: lambda service, call: service.roles.get_weights(call),
+    op.Call.UPDATE_WEIGHTS: lambda service, call: service.roles.update_weights(call),
+    op.Call.UPDATE_ROLES: lambda service, call: service.roles.update_roles(call),
     op.Call.GET_MASTER: OperatorService.get_master,
     op.Call.TEARDOWN: OperatorService.teardown,
     op.Call.KILL_TASK: OperatorService.kill_task,
@@ -349,6 +336,7 @@ HANDLERS: Final[dict[int, Handler]] = {
 CHANGES: Final = frozenset(
     {
         op.Call.UPDATE_WEIGHTS,
+        op.Call.UPDATE_ROLES,
         op.Call.TEARDOWN,
         op.Call.KILL_TASK,
         op.Call.DRAIN_AGENT,

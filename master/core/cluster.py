@@ -142,8 +142,11 @@ class Cluster:
         self.standby_of_link: dict[int, str] = {}
         # What frameworks that were removed still occupy, until their processes are gone.
         self.lingering: dict[tuple[str, str, str, str], Holder] = {}
-        # What operators have said of roles.
+        # What operators have said of roles: in effect, and as it was decided last.  And
+        # the weights that the flags of this master say, where operators have said none.
         self.policies: dict[str, RolePolicy] = {}
+        self.decided_policies: dict[str, RolePolicy] = {}
+        self.flag_weights: dict[str, float] = {}
         # Planned absences: as the registry has them, and as they were decided last.
         self.machines = self.planned = Machines()
         self.inverse = Inverse()
@@ -158,6 +161,11 @@ class Cluster:
 
     def policy(self, role: str) -> RolePolicy:
         return self.policies.get(role, DEFAULT_POLICY)
+
+    def unspoken_policy(self, role: str) -> RolePolicy:
+        """Of a role of which operators have said nothing."""
+        weight = self.flag_weights.get(role)
+        return DEFAULT_POLICY if weight is None else RolePolicy(weight=weight)
 
     @property
     def weights(self) -> dict[str, float]:

@@ -13,11 +13,11 @@ allocation never takes more than that share of the time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from master.allocator.base import Allocator, PolicyChanged, RolePolicy
+from master.allocator.base import Allocator, RolePolicy
 from master.core import (
     admission,
     agents,
@@ -27,6 +27,7 @@ from master.core import (
     inverse_offers,
     messages,
     offers,
+    policies,
     recovery,
     standbys,
     tasks,
@@ -34,13 +35,12 @@ from master.core import (
 from master.core.cluster import Cluster, Options
 from master.core.outbox import Outbox
 from master.core.records import Task
-from master.core.registry import WEIGHT
 from master.core.timers import JUDGED, STALL_S
 from mesos_py.clock import Now
-from mesos_py.errors import InvalidValue, NotFound
+from mesos_py.errors import NotFound
 from mesos_py.ids import IdSource, check_role
+from mesos_py.policy import check_weight
 from mesos_py.v1 import agent_pb2
-from mesos_py.v1 import registry_pb2 as reg
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
@@ -122,42 +122,37 @@ class Master:
 
     # ---- Operators ---------------------------------------------------------
 
-    def check_weight(self, role: str, weight: float) -> None:
-        """Raises InvalidValue for a role or weight that cannot be."""
-        check_role("role", role)
-        if not 0 < weight < float("inf"):
-            raise InvalidValue(f"weight of {role}", weight, "must be a number above zero")
-
-    def set_weights(self, weights: Mapping[str, float], now: Now, done: Callable[[], None]) -> None:
+    def update_roles(
+        self,
+        changes: Iterable[policies.Change],
+        now: Now,
+        done: Callable[[], None],
+        *,
+        force: bool = False,
+    ) -> None:
         """Take effect with the next allocation; running tasks are not touched.
 
         `done` is called once that is certain to outlive this master.  Raises as
-        check_weight does, and nothing has changed then.
+        policies.update does, and nothing has changed then.
         """
-        c = self.cluster
-        for role, weight in weights.items():
-            self.check_weight(role, weight)
+        policies.update(self.cluster, changes, force, lambda _: done(), now)
 
-        def apply(now: Now) -> None:
-            for role, weight in weights.items():
-                self.set_weight(role, weight, now)
-            done()
-
-        records = {WEIGHT + role: reg.Weight(weight=weight) for role, weight in weights.items()}
-        c.registry.write(records, apply, now)
+    def set_weights(self, weights: Mapping[str, float], now: Now, done: Callable[[], None]) -> None:
+        """As update_roles, of nothing but weights."""
+        self.update_roles(policies.weight_changes(weights), now, done)
 
     def set_weight(self, role: str, weight: float, now: Now) -> None:
-        """As set_weights, but at once, and not stored: what the flags of this master say."""
-        self.check_weight(role, weight)
+        """At once, and not stored: what the flags of this master say.  Raises InvalidValue."""
+        check_role("role", role)
+        check_weight(role, weight)
+        self.cluster.flag_weights[role] = weight
         self.set_policy(role, replace(self.cluster.policy(role), weight=weight), now)
 
     def set_policy(self, role: str, policy: RolePolicy, now: Now) -> None:
-        """What operators say of the role from now on; not stored.  Raises InvalidValue."""
+        """What is said of the role from now on; not stored.  Raises InvalidValue."""
         policy.check(role)
-        c = self.cluster
-        c.policies[role] = policy
-        c.allocator.tell(PolicyChanged(role, policy))
-        c.want_allocation(now)
+        self.cluster.decided_policies[role] = policy
+        policies.take_effect(self.cluster, {role: policy}, now)
 
     def teardown(self, framework_id: str, now: Now) -> None:
         """End a framework and all its tasks.  Raises NotFound."""

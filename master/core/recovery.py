@@ -8,7 +8,6 @@ Nothing is offered before most of them are back, since shares are wrong until th
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -18,11 +17,13 @@ from master.allocator.base import PolicyChanged
 from master.core import admitted, agents
 from master.core.cluster import Cluster
 from master.core.machines import Machines
+from master.core.policies import read_role
 from master.core.records import Expected, Recovery
-from master.core.registry import AGENT, MAINTENANCE, WEIGHT
+from master.core.registry import AGENT, MAINTENANCE, ROLE, WEIGHT
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.ids import check_id, check_role
+from mesos_py.policy import DEFAULT_POLICY, RolePolicy, check_weight
 from mesos_py.resources import Resources
 from mesos_py.v1 import registry_pb2 as reg
 from mesos_py.v1 import types_pb2 as pb
@@ -45,11 +46,7 @@ def recover(c: Cluster, records: Mapping[str, bytes], now: Now) -> None:
             found[key.removeprefix(AGENT)] = agent
     c.registry.load(good)
     c.machines = c.planned = Machines(c.registry.read(MAINTENANCE, reg.Maintenance()))
-    for key in c.registry.keys(WEIGHT):
-        record = c.registry.read(key, reg.Weight()) or reg.Weight()
-        role = key.removeprefix(WEIGHT)
-        c.policies[role] = replace(c.policy(role), weight=record.weight)
-        c.allocator.tell(PolicyChanged(role, c.policies[role]))
+    _take_policies(c)
     _take_agents(c, found, now)
     _hold_back(c, now)
 
@@ -64,13 +61,31 @@ def _read(key: str, value: bytes) -> reg.Agent | None:
         Resources.from_proto("agent_info.resources", agent.info.resources)
         return agent
     if key.startswith(WEIGHT):
-        check_role("role", key.removeprefix(WEIGHT))
-        weight = reg.Weight.FromString(value).weight
-        if not 0 < weight < math.inf:
-            raise InvalidValue("weight", weight, "must be a number above zero")
+        role = check_role("role", key.removeprefix(WEIGHT))
+        check_weight(role, reg.Weight.FromString(value).weight)
+    elif key.startswith(ROLE):
+        role = check_role("role", key.removeprefix(ROLE))
+        read_role(role, reg.Role.FromString(value))
     elif key == MAINTENANCE:
         Machines(reg.Maintenance.FromString(value))
     return None
+
+
+def _take_policies(c: Cluster) -> None:
+    """What operators have said of roles comes before what the flags say."""
+    found: dict[str, RolePolicy] = {}
+    for key in c.registry.keys(ROLE):
+        role = key.removeprefix(ROLE)
+        record = c.registry.read(key, reg.Role()) or reg.Role()
+        weight = c.unspoken_policy(role).weight
+        found[role] = replace(read_role(role, record), weight=weight)
+    for key in c.registry.keys(WEIGHT):
+        role = key.removeprefix(WEIGHT)
+        weight = (c.registry.read(key, reg.Weight()) or reg.Weight()).weight
+        found[role] = replace(found.get(role, DEFAULT_POLICY), weight=weight)
+    for role, policy in found.items():
+        c.policies[role] = c.decided_policies[role] = policy
+        c.allocator.tell(PolicyChanged(role, policy))
 
 
 def _take_agents(c: Cluster, found: Mapping[str, reg.Agent], now: Now) -> None:

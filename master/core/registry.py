@@ -21,6 +21,7 @@ from mesos_py.errors import TooLarge, shown
 
 AGENT: Final = "agent/"
 WEIGHT: Final = "weight/"
+ROLE: Final = "role/"
 MAINTENANCE: Final = "maintenance"
 
 # A transaction of ZooKeeper has less than a megabyte.  One peer's record that does not fit
@@ -143,4 +144,4 @@ class Registry:
             waiting.then(now)
 
 
-__all__ = ["AGENT", "MAINTENANCE", "MAX_RECORD_BYTES", "WEIGHT", "Registry", "too_large"]
+__all__ = ["AGENT", "MAINTENANCE", "MAX_RECORD_BYTES", "ROLE", "WEIGHT", "Registry", "too_large"]

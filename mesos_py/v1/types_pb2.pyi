@@ -3897,7 +3897,9 @@ class Role(_message.Message):
     @_builtins.property
     def frameworks(self) -> _containers.RepeatedCompositeFieldContainer[Global___FrameworkID]: ...
     @_builtins.property
-    def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resource]: ...
+    def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resource]:
+        """What the role and those below it hold, offers included: what counts towards its quota."""
+
     @_builtins.property
     def policy(self) -> Global___RolePolicy: ...
     def __init__(

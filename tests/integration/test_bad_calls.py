@@ -341,12 +341,12 @@ BAD_QUESTIONS = {
         'type: UPDATE_WEIGHTS update_weights { weight_infos { role: "a" weight: 2 } '
         'weight_infos { role: "b" } }',
         InvalidValue,
-        "weight of b: 0",
+        "weight_infos[b].weight: 0",
     ),
     "weight that is no number": (
         'type: UPDATE_WEIGHTS update_weights { weight_infos { role: "a" weight: nan } }',
         InvalidValue,
-        "weight of a: nan",
+        "weight_infos[a].weight: nan",
     ),
     "weight of no role": (
         'type: UPDATE_WEIGHTS update_weights { weight_infos { role: "a b" weight: 1 } }',

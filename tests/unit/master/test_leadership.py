@@ -293,7 +293,7 @@ async def test_an_operator_who_waits_is_told_when_the_leadership_ends(scene):
     election = await scene.lead()
     term = scene.terms[0]
     term.links.on_store = lambda: None  # nothing is ever stored
-    waiting = asyncio.create_task(term.operator.update_weights(weights_call()))
+    waiting = asyncio.create_task(term.operator.roles.update_weights(weights_call()))
     await asyncio.sleep(0)
     election.say(Standing.LOST)
     with pytest.raises(Unavailable, match="whether it was done is not known"):

@@ -107,7 +107,7 @@ def test_an_empty_call_of_an_agent_stops_nothing(world, kind):
 @pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf])
 def test_a_weight_that_is_none_is_refused_and_changes_nothing(weight):
     world = counting()
-    with pytest.raises(InvalidValue, match="weight of web"):
+    with pytest.raises(InvalidValue, match=r"weights\[web\]"):
         world.core.set_weight("web", weight, world.clock.now())
     assert world.cluster.weights == {}
     assert world.script.heard == []
@@ -115,7 +115,7 @@ def test_a_weight_that_is_none_is_refused_and_changes_nothing(weight):
 
 def test_a_weight_of_what_is_no_role_is_refused():
     with pytest.raises(InvalidValue, match="role"):
-        World().core.check_weight("a b", 1.0)
+        counting().core.set_weight("a b", 1.0, World().clock.now())
 
 
 def test_a_weight_takes_effect_with_the_next_allocation():

@@ -54,7 +54,7 @@ def test_unreachable_agents_are_in_the_order_in_which_they_were_lost():
         ("agent/a1", agent_record("a2"), "agent_info.id: 'a2': filed under a1"),
         ("agent/a/1", agent_record("a/1"), "must not contain a slash"),
         ("weight/a", b"\xff", "cannot be decoded"),
-        ("weight/a", reg.Weight(weight=-1), "must be a number above zero"),
+        ("weight/a", reg.Weight(weight=-1), "must be a finite number above zero"),
         ("weight//", reg.Weight(weight=1), "role"),
         ("maintenance", b"\xff", "cannot be decoded"),
     ],
