@@ -79,7 +79,11 @@ class FrameworkRow:
     an agent is offered only if one of them fits what is free there (OfferFilters
     of Mesos; no entry: the default of AllocatorOptions; an empty list: anything).
     `constraints[role]` is the role's offer constraint (none: every agent).
-    `priority` is among the frameworks of one role; the highest comes first.
+    `priority` is among the frameworks of one role; the highest comes first.  `silent`: it
+    left offers unanswered, and is not `active` until it says something or has been left
+    alone for a while; its refusals stand meanwhile.  `needs` are those that the operator
+    allows; of a framework that is not active they protect what it holds, and are no reason
+    to take anything from others.
     """
 
     framework_id: str
@@ -92,6 +96,7 @@ class FrameworkRow:
     constraints: Mapping[str, Constraint] = field(default_factory=dict)
     priority: int = 0
     needs: tuple[Need, ...] = ()
+    silent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,9 @@ class Explainer:
             return (
                 [Skip("error", f"its record was not usable: {failure.reason}")] if failure else []
             )
+        if row.silent:
+            text = "it left offers unanswered, and is offered nothing until it answers something"
+            return [Skip("silent", f"{text} or some time has passed")]
         if not row.active:
             return [Skip("inactive", "the framework is not connected; offers wait until it is")]
         general = [

@@ -169,7 +169,8 @@ class Roster:
                 role.contending[row.framework_id] = contender
             elif was and not contender.contending:
                 del role.contending[row.framework_id]
-                shift.silenced.append(contender)
+                if not row.silent:
+                    shift.silenced.append(contender)
         return shift
 
     def remove(self, framework_id: str) -> Shift:

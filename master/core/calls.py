@@ -50,6 +50,10 @@ HANDLERS: Final[dict[int, Handler]] = {
 }
 
 
+# By which a framework shows that it is at work on its offers, or wants some.
+ANSWERS: Final = frozenset({Call.ACCEPT, Call.DECLINE, Call.REVIVE, Call.REQUEST})
+
+
 def on_call(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
     """A call from a scheduler's stream.  What is wrong with it concerns it alone."""
     if link in c.standby_of_link:
@@ -79,6 +83,8 @@ def on_call(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
         error = InvalidValue("type", call.type, "is not supported by this master")
         c.refuse_call(framework, _known(call), error, now)
         return
+    if call.type in ANSWERS:
+        offers.heard(c, framework, now)
     handler(c, framework, call, now)
 
 

@@ -44,13 +44,16 @@ class Options:
     """What the operator may choose; the defaults follow Mesos unless noted.
 
     `offer_timeout_s`: Mesos never expires offers, which lets one silent framework
-    starve the others.  `agent_timeout_s`: from the loss of the link, or from the
-    beginning of this leadership, until the agent counts as unreachable (Mesos: five
-    missed pings of 15 s).  `standby_hold_s`: how long the standbys of a framework that
-    has not subscribed to this master wait for the instance that was active before.
+    starve the others.  It is the most; each framework begins with
+    `first_offer_timeout_s` (patience.py).  `agent_timeout_s`: from the loss of the link,
+    or from the beginning of this leadership, until the agent counts as unreachable
+    (Mesos: five missed pings of 15 s).  `standby_hold_s`: how long the standbys of a
+    framework that has not subscribed to this master wait for the instance that was
+    active before.
     """
 
     offer_timeout_s: float = 30.0
+    first_offer_timeout_s: float = 2.0
     refuse_s: float = 5.0
     max_refuse_s: float = 365 * 86400.0
     heartbeat_s: float = 15.0
@@ -288,7 +291,8 @@ class Cluster:
             name=framework.info.name,
             roles=framework.roles,
             suppressed=framework.suppressed,
-            active=framework.connected,
+            active=framework.connected and not framework.silent,
+            silent=framework.silent,
             gpu_capable=any(c.type == gpu for c in framework.info.capabilities),
             min_free=framework.min_free,
             constraints=framework.constraints,

@@ -181,6 +181,7 @@ def _admit(c: Cluster, link: int, call: sched.Call, asked: _Asked, now: Now) -> 
     c.counters["frameworks_subscribed"] += 1
     put_info(c, framework, info, asked.roles, asked.suppressed, now)
     _put_filters(framework, call.subscribe.offer_constraints, asked.constraints, asked.min_free)
+    offering.heard(c, framework, now)
     return framework
 
 
@@ -410,6 +411,7 @@ def disconnected(c: Cluster, link: int, now: Now) -> None:
     framework.link = None
     framework.requests = []
     offering.drop_all(c, framework.offers, "the framework disconnected", now, tell=False)
+    offering.heard(c, framework, now)
     c.timers.cancel("heartbeat", framework.framework_id)
     c.tell_framework(framework, now)
     if promote(c, framework_id, now):
@@ -477,6 +479,7 @@ def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
     framework.requests = []
     c.timers.cancel("failover", framework_id)
     c.timers.cancel("heartbeat", framework_id)
+    c.timers.cancel("silent", framework_id)
     standbys.end_all(c, framework_id, "Framework has been removed")
     framework.unregistered = now
     if framework.link is not None:

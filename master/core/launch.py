@@ -118,6 +118,7 @@ def accept(c: Cluster, framework: Framework, call: sched.Call.Accept, now: Now) 
     c.ledger.claim(plan.agent.agent_id, plan.claims, [offer.offer_id for offer in offers])
     for offer in offers:
         offer_numbers.ended(c, offer, "accepted", now)
+        offering.answered(c, offer, now)
         offering.forget(c, offer, "accepted already")
     c.counters["offers_accepted"] += len(offers)
     launch(c, plan)

@@ -234,7 +234,9 @@ class Master:
             return options.agent_timeout_s
         if kind == "holdoff":
             return options.allocation_recovery_timeout_s
-        if kind in ("offer", "inverse"):
+        if kind == "offer":
+            return self.cluster.offers[name].timeout_s
+        if kind == "inverse":
             return options.offer_timeout_s
         if kind == "standby-hold":
             return options.standby_hold_s
@@ -272,6 +274,7 @@ def _heartbeat(c: Cluster, name: str, now: Now) -> None:
 # Who is to be woken for which kind of deadline, with the name that it was set for.
 _TIMERS: Final[dict[str, Callable[[Cluster, str, Now], object]]] = {
     "offer": offers.expire,
+    "silent": offers.try_again,
     "inverse": inverse_offers.expire,
     "inverse-again": inverse_offers.ask_again,
     "heartbeat": _heartbeat,

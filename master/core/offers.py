@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from master.allocator import base as alloc
 from master.core import offer_numbers
 from master.core.cluster import Cluster
+from master.core.patience import Patience
 from master.core.records import Framework, Offer
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue, MesosPyError
@@ -56,8 +57,7 @@ def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
         c.offers[offer_id] = offer
         framework.offers.add(offer_id)
         agent.offers.add(offer_id)
-        if c.options.offer_timeout_s > 0:
-            c.timers.set("offer", offer_id, now.monotonic_s + c.options.offer_timeout_s)
+        _set_timeout(c, framework, offer, now)
         offer_numbers.sent(c, framework, offer)
         batches.setdefault(grant.framework_id, []).append(offer_message(c, framework, offer))
         made += 1
@@ -69,6 +69,15 @@ def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
         c.to_framework(framework, event)
     c.counters["offers_sent"] += made
     return made
+
+
+def _set_timeout(c: Cluster, framework: Framework, offer: Offer, now: Now) -> None:
+    if framework.patience is None:
+        options = c.options
+        framework.patience = Patience(options.first_offer_timeout_s, options.offer_timeout_s)
+    offer.timeout_s = framework.patience.timeout_s
+    if offer.timeout_s > 0:
+        c.timers.set("offer", offer.offer_id, now.monotonic_s + offer.timeout_s)
 
 
 def offer_message(c: Cluster, framework: Framework, offer: Offer) -> pb.Offer:
@@ -137,9 +146,37 @@ def expire(c: Cluster, offer_id: str, now: Now) -> None:
     offer = c.offers[offer_id]
     c.counters["offers_expired"] += 1
     offer_numbers.ended(c, offer, "expired", now)
-    rescind(c, offer, f"not answered within {c.options.offer_timeout_s:g} s", now)
+    sat_s = now.monotonic_s - offer.made_s
+    rescind(c, offer, f"not answered within {offer.timeout_s:g} s", now)
     # It blocks nothing, but others come first now.
     note_refusal(c, offer, offer.resources, 0.0, now)
+    framework = c.frameworks[offer.framework_id]
+    if framework.patience is not None:
+        was_silent = framework.silent
+        until_s = framework.patience.expired(offer.timeout_s, sat_s, now.monotonic_s)
+        c.timers.set("silent", framework.framework_id, until_s)
+        if not was_silent:
+            c.tell_framework(framework, now)
+
+
+def heard(c: Cluster, framework: Framework, now: Now) -> None:
+    """The framework has answered, or says what it wants: if it is offered nothing since it
+    was silent, that is over."""
+    if framework.patience is not None and framework.patience.heard():
+        c.timers.cancel("silent", framework.framework_id)
+        c.tell_framework(framework, now)
+
+
+def try_again(c: Cluster, framework_id: str, now: Now) -> None:
+    """It has been left alone for long enough."""
+    heard(c, c.frameworks[framework_id], now)
+
+
+def answered(c: Cluster, offer: Offer, now: Now) -> None:
+    """The framework has accepted or declined it."""
+    patience = c.frameworks[offer.framework_id].patience
+    if patience is not None:
+        patience.answered(offer.timeout_s, now.monotonic_s - offer.made_s)
 
 
 def refuse_seconds(c: Cluster, filters: pb.Filters | None) -> float:
@@ -180,6 +217,7 @@ def decline(c: Cluster, framework: Framework, call: sched.Call.Decline, now: Now
             c.drop("decline-unknown-offer", offer=item.value, framework=framework.framework_id)
             continue
         offer_numbers.ended(c, offer, "declined", now)
+        answered(c, offer, now)
         c.ledger.withdraw(offer.agent_id, offer.offer_id)
         forget(c, offer, "declined by the framework")
         note_refusal(c, offer, offer.resources, seconds, now)

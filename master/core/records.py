@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from master.core.history import Statuses
 from master.core.ledger import Holder
+from master.core.patience import Patience
 from mesos_py.clock import Now
 from mesos_py.constraints import Constraint, Host
 from mesos_py.resources import Resources
@@ -125,8 +126,9 @@ class Offer:
     resources: Resources
     # Set: it is kept for tasks that run no longer.
     max_task_s: float | None = None
-    # When it was made, on the monotonic clock.
+    # When it was made, on the monotonic clock, and how long it lasts (0: for ever).
     made_s: float = 0.0
+    timeout_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -192,6 +194,8 @@ class Framework:
     roles: tuple[str, ...]
     registered: Now
     link: int | None = None
+    # None before its first offer.
+    patience: Patience | None = None
     reregistered: Now | None = None
     unregistered: Now | None = None
     turn: Turn = NO_TURN
@@ -221,6 +225,11 @@ class Framework:
     @property
     def connected(self) -> bool:
         return self.link is not None
+
+    @property
+    def silent(self) -> bool:
+        """Whether it left offers unanswered and is offered nothing for a while."""
+        return self.patience is not None and self.patience.silent
 
     def find(self, task_id: str) -> Task | None:
         """A task that has not ended for the framework: on an agent, or on one cut off."""

@@ -130,6 +130,8 @@ class OfferRules:
                 raise Broken(
                     f"{offer.id.value} goes to or from somebody who is away or out of service"
                 )
+            if framework.silent:
+                raise Broken(f"{offer.id.value} goes to somebody who is left alone")
             if c.recovery.held:
                 raise Broken(f"{offer.id.value} is made before most agents are back")
             if role not in framework.roles or role in framework.suppressed:
@@ -152,7 +154,7 @@ class OfferRules:
             if agent.why_inactive or not free:
                 continue
             for framework in c.frameworks.values():
-                if not framework.connected:
+                if not framework.connected or self._is_left_alone(framework, now):
                     continue
                 for role in framework.roles:
                     if (
@@ -164,6 +166,14 @@ class OfferRules:
                             f"{free} of {agent.agent_id} is offered to nobody: "
                             f"{framework.framework_id} wants it in role {role}"
                         )
+
+    def _is_left_alone(self, framework: Framework, now: Now) -> bool:
+        """It left an offer unanswered, and has neither said anything since nor waited."""
+        if framework.patience is None or framework.patience.silent_until_s is None:
+            return False
+        if framework.patience.silent_until_s <= now.monotonic_s:
+            raise Broken(f"{framework.framework_id} is left alone for too long")
+        return True
 
     def _wants(self, framework: Framework, role: str, agent_id: str, free: Resources) -> bool:
         host = self._c.agents[agent_id].host

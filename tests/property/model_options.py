@@ -21,6 +21,7 @@ AMOUNTS: Final = (
 def random_options(rng: random.Random, *, durable: bool) -> Options:
     return Options(
         offer_timeout_s=rng.choice((0.0, 10.0, 30.0)),
+        first_offer_timeout_s=rng.choice((0.0, 2.0, 2.0, 30.0)),
         max_completed_frameworks=rng.choice((0, 1, 50, 50)),
         max_completed_tasks=rng.choice((0, 1000, 1000, 1000)),
         max_unreachable_tasks=rng.choice((1, 1000)),

@@ -29,6 +29,7 @@ class Scene:
         self.away.disconnect()
         self.world.advance(75)
         self.agent.pong()
+        ended.call(type=sched.Call.REVIVE)
         for offer in ended.offers():
             ended.launch(offer, self.world.task("t9"))
         self.record = self.cluster.frameworks[self.framework.id]

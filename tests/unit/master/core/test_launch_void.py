@@ -123,7 +123,7 @@ def test_every_task_of_a_void_call_is_answered_also_of_groups(scene):
     [
         ("accept", "accepted already"),
         ("decline", "declined by the framework"),
-        ("expire", "not answered within 30 s"),
+        ("expire", "not answered within 2 s"),
         ("agent", "the agent disconnected"),
     ],
 )

@@ -294,7 +294,8 @@ def test_after_a_pause_pings_are_counted_anew(world):
     assert world.cluster.agents[agent.id].unreachable is not None
 
 
-def test_after_a_pause_offers_may_be_answered_as_long_as_ever(world):
+def test_after_a_pause_offers_may_be_answered_as_long_as_ever():
+    world = World(Options(first_offer_timeout_s=30.0))
     world.agent()
     framework = world.framework()
     (offer,) = framework.offers()

@@ -205,7 +205,7 @@ def test_an_offer_that_is_not_answered_goes_to_who_waits_within_a_cycle():
 
 
 def test_an_offer_expires_once_and_to_the_moment():
-    world = World(Options(offer_timeout_s=5.0))
+    world = World(Options(offer_timeout_s=5.0, first_offer_timeout_s=5.0))
     world.agent()
     framework = world.framework()
     (offer,) = framework.offers()

@@ -148,6 +148,7 @@ def test_a_silent_agent_that_answers_while_it_is_marked_is_kept():
     assert scene.row.connected
     assert not scene.record.HasField("unreachable_time")
     assert scene.told() == []
+    scene.framework.call(type=sched.Call.REVIVE)
     offers = scene.framework.offers()
     assert [offer.agent_id.value for offer in offers] == [scene.agent.id]
     scene.world.check()
