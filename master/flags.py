@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from master.allocation_flags import AllocationFlags, first_offer_timeout_s
 from master.core.cluster import Options
 from mesos_py import config, rpc
 from mesos_py.config import at_least, between, flag
@@ -15,7 +16,7 @@ ENV_PREFIX: Final = "MESOS_PY_MASTER_"
 
 
 @dataclass(frozen=True)
-class MasterFlags:
+class MasterFlags(AllocationFlags):
     """What `mesos-py master` can be told."""
 
     ip: str = flag(
@@ -178,6 +179,8 @@ def options_of(flags: MasterFlags, *, durable: bool) -> Options:
     removals = flags.agent_removal_rate_limit or config.Rate(0, 0.0)
     return Options(
         offer_timeout_s=flags.offer_timeout_s,
+        first_offer_timeout_s=first_offer_timeout_s(flags, flags.offer_timeout_s),
+        revocation_grace_s=flags.revocation_grace_s,
         heartbeat_s=flags.heartbeat_s,
         max_standbys=flags.max_standbys_per_framework,
         standby_hold_s=flags.standby_hold_s,

@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from master.allocator.base import Allocator, AllocatorOptions
+from master.allocation_flags import allocator_options, require_consistent
+from master.allocator.base import Allocator
 from master.api.agents import AgentChannels, UsageRelay
 from master.api.certainty import Certainty
 from master.api.files import LogRelay
@@ -40,8 +41,9 @@ DRAIN_S: Final = 1.0
 def make_allocator(flags: MasterFlags, weights: Mapping[str, float]) -> Allocator:
     """The allocator that the flags name.  Raises InvalidValue naming the flag."""
     factory = plugins.resolve("mesos_py.allocators", ALLOCATORS, flags.allocator, "allocator")
+    require_consistent(flags, flags.allocator, flags.offer_timeout_s)
     policies = {role: RolePolicy(weight=weight) for role, weight in weights.items()}
-    allocator: Allocator = factory(AllocatorOptions(policies=policies))
+    allocator: Allocator = factory(allocator_options(flags, policies))
     return allocator
 
 

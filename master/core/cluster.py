@@ -45,15 +45,16 @@ class Options:
 
     `offer_timeout_s`: Mesos never expires offers, which lets one silent framework
     starve the others.  It is the most; each framework begins with
-    `first_offer_timeout_s` (patience.py).  `agent_timeout_s`: from the loss of the link,
-    or from the beginning of this leadership, until the agent counts as unreachable
-    (Mesos: five missed pings of 15 s).  `standby_hold_s`: how long the standbys of a
-    framework that has not subscribed to this master wait for the instance that was
-    active before.
+    `first_offer_timeout_s` (patience.py).  `revocation_grace_s`: what a framework has to
+    choose what it gives up.  `agent_timeout_s`: from the loss of the link, or from the
+    beginning of this leadership, until the agent counts as unreachable (Mesos: five
+    missed pings of 15 s).  `standby_hold_s`: how long the standbys of a framework that
+    has not subscribed to this master wait for the instance that was active before.
     """
 
     offer_timeout_s: float = 30.0
     first_offer_timeout_s: float = 2.0
+    revocation_grace_s: float = 5.0
     refuse_s: float = 5.0
     max_refuse_s: float = 365 * 86400.0
     heartbeat_s: float = 15.0

@@ -20,6 +20,9 @@ CASES = [
     ("master", "weights", "a=-1"),
     ("master", "allocator", "no-such-allocator"),
     ("master", "offer-timeout", "-1s"),
+    ("master", "min-offer", "cpus:1|"),
+    ("master", "revocation", "no-such-policy"),
+    ("master", "first-offer-timeout", "31s"),
 ]
 
 
