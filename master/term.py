@@ -32,7 +32,11 @@ from mesos_py.ids import MasterIds
 from mesos_py.policy import RolePolicy
 from mesos_py.v1 import types_pb2 as pb
 
-ALLOCATORS: Final = {"drf": "master.allocator.drf:DrfAllocator"}
+ALLOCATORS: Final = {
+    "drf": "master.allocator.drf:DrfAllocator",
+    "lottery": "master.allocator.lottery:LotteryAllocator",
+    "priority": "master.allocator.priority:PriorityAllocator",
+}
 MAX_PEER_ITEMS: Final = 200_000
 # How long streams may take to send what they have, at a polite end.
 DRAIN_S: Final = 1.0

@@ -44,7 +44,8 @@ def check_role(field: str, value: str) -> str:
 
     The rule is that of Mesos (src/common/roles.cpp): "*", or components between
     single slashes, none empty, ".", ".." or "*", none starting with "-", no white
-    space, slash at the ends or delete character.
+    space, slash at the ends or delete character.  Ours: not longer than an id, since
+    each level is a node in the tree of roles, whose share changes with each grant.
     """
     if value == "*":
         return value
@@ -52,6 +53,8 @@ def check_role(field: str, value: str) -> str:
         raise InvalidValue(field, value, "must not be empty")
     if any(char.isspace() or ord(char) == 0x7F or ord(char) < 0x20 for char in value):
         raise InvalidValue(field, value, "must not contain white space or control characters")
+    if len(value.encode("utf-8", "surrogatepass")) > MAX_ID_BYTES:
+        raise InvalidValue(field, value, f"is longer than {MAX_ID_BYTES} bytes")
     for part in value.split("/"):
         if not part:
             raise InvalidValue(field, value, "must not start or end with a slash or double one")

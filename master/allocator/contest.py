@@ -69,7 +69,7 @@ def contest(
         served: set[Contender] = set()
         while free:
             found = None
-            for contender in ranking.walk(who):
+            for contender in ranking.walk(who, agent.agent_id):
                 if contender in broken or contender in served:
                     continue
                 try:

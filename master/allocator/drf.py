@@ -8,7 +8,8 @@ from mesos_py.allocation import ClusterView
 
 
 class DrfAllocator(Engine):
-    """Weighted DRF over roles, then DRF over the frameworks of a role; see `ranking`."""
+    """Weighted DRF over the tree of roles, then DRF over the frameworks of a role; see
+    `ranking`."""
 
     def make_ranking(self, view: ClusterView, grants_made: int, on_failure: OnFailure) -> Order:
-        return Ranking(self.roster.roles, view, self.shares_now(view), grants_made, on_failure)
+        return Ranking(self.roster.root, view, self.shares_now(view), grants_made, on_failure)

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
 
 from master.allocator.contest import Outcome, contest
 from master.allocator.explain import Explainer
@@ -20,6 +21,7 @@ from master.allocator.filters import Filters
 from master.allocator.ranking import OnFailure, Order, Shares
 from master.allocator.roles import Contender, Roster, Shift
 from master.allocator.room import Room
+from master.allocator.standings import Entitled, from_policies, standings
 from mesos_py.allocation import (
     AgentChanged,
     AgentRemoved,
@@ -39,7 +41,18 @@ from mesos_py.allocation import (
     Revived,
     RevocationEnded,
     Skip,
+    Standing,
 )
+
+
+class Seat(Protocol):
+    """One framework in one of its roles: a Contender, or whoever holds a Tenant."""
+
+    @property
+    def framework_id(self) -> str: ...
+
+    @property
+    def role(self) -> str: ...
 
 
 class Engine(Allocator):
@@ -70,6 +83,19 @@ class Engine(Allocator):
     def make_ranking(self, view: ClusterView, grants_made: int, on_failure: OnFailure) -> Order:
         """The order of one cycle, from what the view shows now.  Changes nothing: it is
         asked for explanations as well."""
+
+    def outranks(self, one: Seat, other: Seat) -> bool:
+        """Whether what `other` holds may be taken back for the good of `one`, in whatever
+        amount, with `AllocatorOptions.preempt`: by priority, not by what they hold.
+
+        Never for both ways round, nor for one against itself.  Either may have left
+        meanwhile.  Changes nothing.  Nobody outranks anybody by default.
+        """
+        return False
+
+    def entitled(self, view: ClusterView) -> Entitled:
+        """What a Standing says of the guarantee, the limit and the lack of each."""
+        return from_policies(self.roster)
 
     # ---- What happens ---------------------------------------------------
 
@@ -206,6 +232,11 @@ class Engine(Allocator):
             now_s=now_s,
         ).skips(framework_id)
 
+    def standings(self, view: ClusterView) -> Sequence[Standing]:
+        order = self.make_ranking(view, self._grants, _passed_over)
+        shares = self.shares_now(view)
+        return standings(self.roster, order.positions(), shares, view, self.entitled(view))
+
     def shares(self, view: ClusterView) -> Mapping[str, float]:
         shares = self.shares_now(view)
         return {
@@ -251,8 +282,7 @@ class Engine(Allocator):
     def _granted(self, winner: Contender, outcome: Outcome) -> Grant:
         agent_id = outcome.agent.agent_id
         self._grants += 1
-        self.roster.roles[winner.role].granted_at = winner.granted_at = self._grants
-        winner.declined = False
+        self.roster.granted(winner, self._grants)
         part = outcome.part
         winner.granted[agent_id] = part.resources
         return Grant(winner.framework_id, winner.role, agent_id, part.resources, part.max_task_s)
@@ -271,3 +301,7 @@ class Engine(Allocator):
 
 def _pair(refusal: Refusal) -> tuple[str, str, str]:
     return refusal.framework_id, refusal.role, refusal.agent_id
+
+
+def _passed_over(framework_id: str, error: Exception) -> None:
+    """Whoever cannot be told of has no position; the next cycle counts the failure."""

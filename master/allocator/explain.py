@@ -179,14 +179,7 @@ _OF_ROLE: Final = frozenset({"filtered", "too-small", "constraint", "outranked"}
 
 
 def _outranked(contender: Contender, winner: Contender, ranking: Order) -> str:
-    role_share, own_share = ranking.shares_of(contender)
-    their_role_share, their_share = ranking.shares_of(winner)
     who = f"framework {winner.name!r} ({winner.framework_id})"
-    if winner.role == contender.role:
-        mine, theirs = own_share, their_share
-    else:
+    if winner.role != contender.role:
         who += f" in role {winner.role!r}"
-        mine, theirs = role_share, their_role_share
-    if mine == theirs:
-        return f"{who} comes first: the same share, {mine:.3f}, and waiting longer"
-    return f"{who} comes first: share {theirs:.3f} against {mine:.3f}"
+    return f"{who} comes first: {ranking.why_behind(contender, winner)}"

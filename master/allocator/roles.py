@@ -1,4 +1,4 @@
-"""Who competes for offers: frameworks in their roles."""
+"""Who competes for offers: frameworks in their roles, roles in their tree."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from master.allocator.filters import Book
 from mesos_py.allocation import AllocatorOptions, FrameworkRow
 from mesos_py.constraints import Constraint, Host
-from mesos_py.policy import DEFAULT_POLICY, RolePolicy
+from mesos_py.policy import DEFAULT_POLICY, RolePolicy, ancestors
 from mesos_py.resources import Resources
 
 
@@ -30,6 +30,7 @@ class Contender:
         "granted_at",
         "min_free",
         "name",
+        "priority",
         "refusals",
         "role",
     )
@@ -38,6 +39,7 @@ class Contender:
         self.framework_id = framework_id
         self.role = role
         self.name = ""
+        self.priority = 0
         self.contending = False
         self.gpu_capable = False
         self.constraint: Constraint | None = None
@@ -65,6 +67,7 @@ class Contender:
         if constraint != self.constraint:
             self._allowed.clear()
         self.name = row.name
+        self.priority = row.priority
         self.contending = contending
         self.gpu_capable = row.gpu_capable
         self.constraint = constraint
@@ -86,28 +89,61 @@ class Contender:
 
 
 class Role:
-    """A name under which frameworks share.
-
-    Flat for now.  With hierarchical roles this becomes a node with children; the
-    ranking then sorts one level more for each level of the tree.
+    """A name under which frameworks share: a node in the tree of roles, in which a
+    slash leads one level down.  A node that nobody named, and that has neither
+    frameworks nor a policy, is there while something is below it.
     """
 
-    __slots__ = ("contending", "granted_at", "members", "name", "policy")
+    __slots__ = (
+        "children",
+        "competing",
+        "contending",
+        "granted_at",
+        "members",
+        "name",
+        "own_granted_at",
+        "parent",
+        "policy",
+    )
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, parent: Role | None = None) -> None:
         self.name = name
+        self.parent = parent
+        self.children: dict[str, Role] = {}
         self.policy = DEFAULT_POLICY
-        self.granted_at = 0
         # By framework id: all who have the role, and those to whom offers may go.
         self.members: dict[str, Contender] = {}
         self.contending: dict[str, Contender] = {}
+        # How many contend in the role and below it.
+        self.competing = 0
+        # Number of the last grant to anybody here or below; to the role's own frameworks.
+        self.granted_at = 0
+        self.own_granted_at = 0
 
     @property
     def weight(self) -> float:
         return self.policy.weight
 
+    @property
+    def branches(self) -> bool:
+        """Whether roles below it compete (with its own frameworks, if there are any)."""
+        return self.competing > len(self.contending)
+
     def declined(self) -> bool:
+        """Whether all who contend here or below it handed back their last grant."""
+        return all(node.own_declined() for node in self.subtree())
+
+    def own_declined(self) -> bool:
         return all(contender.declined for contender in self.contending.values())
+
+    def subtree(self) -> Iterator[Role]:
+        """The role itself and those below it among which somebody contends."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            if node.branches:
+                waiting += [child for child in node.children.values() if child.competing]
 
 
 @dataclass(slots=True)
@@ -119,13 +155,18 @@ class Shift:
 
 
 class Roster:
-    """All frameworks and roles."""
+    """All frameworks and roles.
+
+    `root` has no name: its children are the roles at the top.
+    """
 
     def __init__(self, options: AllocatorOptions) -> None:
         self._default_min = tuple(options.min_offer)
         self._rows: dict[str, FrameworkRow] = {}
-        # Those that have a framework or a policy.
+        # Those that have a framework or a policy; all nodes of the tree.
         self.roles: dict[str, Role] = {}
+        self.tree: dict[str, Role] = {}
+        self.root = Role("")
         for role, policy in options.policies.items():
             self.rule(role, policy)
 
@@ -156,7 +197,7 @@ class Roster:
                 self._drop(member, shift)
         self._rows[row.framework_id] = row
         for name in row.roles:
-            role = self.roles.setdefault(name, Role(name))
+            role = self._named(name)
             known = role.members.get(row.framework_id)
             contender = known if known is not None else Contender(row.framework_id, name)
             role.members[row.framework_id] = contender
@@ -167,8 +208,10 @@ class Roster:
                 # It says that it wants something: what it did before counts no more.
                 contender.declined = False
                 role.contending[row.framework_id] = contender
+                _count(role, 1)
             elif was and not contender.contending:
                 del role.contending[row.framework_id]
+                _count(role, -1)
                 if not row.silent:
                     shift.silenced.append(contender)
         return shift
@@ -183,14 +226,39 @@ class Roster:
     def rule(self, role: str, policy: RolePolicy) -> None:
         """Take over what operators say of the role.  Raises as RolePolicy.check does."""
         policy.check(role)
-        known = self.roles.setdefault(role, Role(role))
+        known = self._named(role)
         known.policy = policy
         self._tidy(known)
+
+    def granted(self, winner: Contender, number: int) -> None:
+        """It won the grant of that number, and with it all roles above."""
+        winner.granted_at = number
+        winner.declined = False
+        role = self.roles[winner.role]
+        role.own_granted_at = number
+        node: Role | None = role
+        while node is not None:
+            node.granted_at = number
+            node = node.parent
+
+    def _named(self, name: str) -> Role:
+        role = self.roles.get(name)
+        if role is not None:
+            return role
+        parent = self.root
+        for above in reversed(ancestors(name)):
+            node = self.tree.get(above)
+            if node is None:
+                node = self.tree[above] = parent.children[above] = Role(above, parent)
+            parent = node
+        self.roles[name] = parent
+        return parent
 
     def _drop(self, contender: Contender, shift: Shift) -> None:
         role = self.roles[contender.role]
         del role.members[contender.framework_id]
-        role.contending.pop(contender.framework_id, None)
+        if role.contending.pop(contender.framework_id, None) is not None:
+            _count(role, -1)
         contender.contending = False
         shift.silenced.append(contender)
         self._tidy(role)
@@ -198,3 +266,15 @@ class Roster:
     def _tidy(self, role: Role) -> None:
         if not role.members and role.policy.is_default:
             del self.roles[role.name]
+        node = role
+        while node.parent is not None and not node.children and node.name not in self.roles:
+            del self.tree[node.name]
+            del node.parent.children[node.name]
+            node = node.parent
+
+
+def _count(role: Role, change: int) -> None:
+    node: Role | None = role
+    while node is not None:
+        node.competing += change
+        node = node.parent

@@ -297,6 +297,7 @@ class Cluster:
             gpu_capable=any(c.type == gpu for c in framework.info.capabilities),
             min_free=framework.min_free,
             constraints=framework.constraints,
+            priority=framework.info.priority,
         )
         self.allocator.tell(alloc.FrameworkChanged(row))
         if self.machines:

@@ -31,13 +31,13 @@ def findings(c: Cluster, framework: Framework, now: Now) -> list[str]:
     if running and not framework.requests:
         tasks = "1 task of it runs" if running == 1 else f"{running} tasks of it run"
         found.append(f"{tasks}; it has not said that anything waits")
-    found.extend(explain_shares.framework_sentences(c, framework))
     if framework.connected:
         found.extend(_holding(c, framework))
         skips = c.allocator.explain(framework.framework_id, c.ledger, now.monotonic_s)
         found.extend(_passed_over(skips))
         if not skips and not framework.offers and not c.recovery.held:
             found.append("an offer to it is due with the next allocation")
+    found.extend(explain_shares.framework_sentences(c, framework))
     found.append(_last_offer(framework, now))
     return found
 

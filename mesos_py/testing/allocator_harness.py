@@ -22,13 +22,14 @@ from mesos_py.allocation import (
     FrameworkRow,
     Freed,
     Grant,
+    PolicyChanged,
     Refusal,
     Revived,
     Tenant,
     fits_any,
 )
 from mesos_py.constraints import Constraint, Host, Term
-from mesos_py.policy import ancestors
+from mesos_py.policy import RolePolicy, ancestors
 from mesos_py.resources import EMPTY, Resources
 
 # With more refusals in force for one framework, role and agent, an allocator may
@@ -114,6 +115,7 @@ class AllocatorHarness:
         self.now_s = 1000.0
         self.agents: dict[str, AgentRow] = {}
         self.frameworks: dict[str, FrameworkRow] = {}
+        self.policies = dict(self.options.policies)
         # What is out: grants that were neither declined nor finished, oldest first.
         self.held: list[Grant] = []
         self._refusals: dict[tuple[str, str, str], list[Refusal]] = {}
@@ -187,6 +189,12 @@ class AllocatorHarness:
         for role in meant:
             self._forget_refusals(framework_id=framework_id, role=role)
         self.allocator.tell(Revived(framework_id, tuple(meant)))
+
+    def rule(self, role: str, **fields: Any) -> RolePolicy:
+        """Operators say this of the role, and nothing else: fields of RolePolicy."""
+        policy = self.policies[role] = RolePolicy(**fields)
+        self.allocator.tell(PolicyChanged(role, policy))
+        return policy
 
     def give_back(self, grant: Grant) -> None:
         """An offer was rescinded, or a task that used all of it ended."""

@@ -12,7 +12,9 @@ from mesos_py.testing.allocator_harness import AllocatorHarness
 
 _AGENTS = 6
 _FRAMEWORKS = 6
-_ROLES = ("r", "s", "t")
+# Some are above others, one is below a role that nobody names.
+_ROLES = ("r", "r/x", "r/x/deep", "s/z", "t")
+_RULED = (*_ROLES, "s")
 
 
 class RandomRun:
@@ -41,6 +43,7 @@ class RandomRun:
             (3, self._change_framework),
             (3, self._suppress),
             (6, self._revive),
+            (1, self._rule),
             (20, self._decline),
             (20, self._use),
             (20, self._give_back),
@@ -133,7 +136,7 @@ class RandomRun:
         if not self.harness.frameworks:
             return
         role = self.dice.choice(_ROLES)
-        match self.dice.randint(0, 3):
+        match self.dice.randint(0, 4):
             case 0:
                 self.harness.change_framework(self._framework(), active=self.dice.random() < 0.7)
             case 1:
@@ -143,6 +146,8 @@ class RandomRun:
                 constraint = _in_rack(self.dice.choice("xyz"))
                 constraints = {role: constraint} if self.dice.random() < 0.5 else {}
                 self.harness.change_framework(self._framework(), constraints=constraints)
+            case 3:
+                self.harness.change_framework(self._framework(), priority=self.dice.randint(0, 2))
             case _:
                 least = [Resources.of(cpus=self.dice.randint(1, 4))]
                 min_free = {role: self.dice.choice(([], least))}
@@ -155,6 +160,11 @@ class RandomRun:
     def _revive(self) -> None:
         if self.harness.frameworks:
             self.harness.revive(self._framework())
+
+    def _rule(self) -> None:
+        weight = self.dice.choice((0.5, 1.0, 2.0, 3.0))
+        priority = self.dice.choice((0, 0, 1))
+        self.harness.rule(self.dice.choice(_RULED), weight=weight, priority=priority)
 
     def _decline(self) -> None:
         if self.harness.held:

@@ -34,7 +34,9 @@ def test_an_id_may_not_be(value, why):
     assert caught.value.value == value
 
 
-@pytest.mark.parametrize("value", ["*", "web", "a/b/c", "web.prod", "a-b", "ü", "..."])
+@pytest.mark.parametrize(
+    "value", ["*", "web", "a/b/c", "web.prod", "a-b", "ü", "...", "/".join("a" * 128)]
+)
 def test_a_role_may_be(value):
     assert check_role("role", value) == value
 
@@ -56,6 +58,7 @@ def test_a_role_may_be(value):
         ("a\u00a0b", "white space"),
         ("a\x7fb", "white space"),
         ("a\x01b", "white space"),
+        ("/".join("a" * 128) + "b", "longer than 255 bytes"),
     ],
 )
 def test_a_role_may_not_be(value, why):

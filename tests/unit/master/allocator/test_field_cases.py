@@ -5,6 +5,7 @@ import random
 import pytest
 
 from master.allocator.drf import DrfAllocator
+from master.allocator.priority import PriorityAllocator
 from mesos_py.allocation import AgentChanged, AllocatorOptions, Freed, Grant, Refusal
 from mesos_py.constraints import Host
 from mesos_py.policy import RolePolicy
@@ -162,10 +163,13 @@ def test_a_silent_framework_whose_offer_expires_is_asked_after_the_one_that_wait
     assert winners(h.cycle()) == [("waits", "a")]
 
 
-@pytest.mark.parametrize("roles", [("r", "r"), ("r", "s")])
-def test_shares_not_recomputed_after_each_grant(roles):
+@pytest.mark.parametrize(
+    "roles", [("r", "r"), ("r", "s"), ("r/x", "r/y"), ("r", "r/y"), ("r/x", "r"), ("r/x", "s/y/z")]
+)
+@pytest.mark.parametrize("kind", [DrfAllocator, PriorityAllocator])
+def test_shares_not_recomputed_after_each_grant(kind, roles):
     """4 equal slots, A holds 2; A wants 1 more, B wants 2: both go to B."""
-    h = harness()
+    h = AllocatorHarness(kind())
     for number in range(2):
         h.agent(f"a{number}", "cpus:1;mem:100")
     h.framework("a", roles[0])

@@ -153,3 +153,89 @@ def test_a_removed_agent_leaves_nothing_behind(roster):
     contender.forget_agent("a")
     assert contender.granted == {}
     assert contender._allowed == {}  # memory shows nowhere else
+
+
+def test_roles_stand_below_those_that_their_names_say_named_or_not(roster):
+    roster.change(replace(ROW, roles=("a/b/c", "a")))
+    assert list(roster.roles) == ["a/b/c", "a"]
+    assert list(roster.tree) == ["a", "a/b", "a/b/c"]
+    node = roster.tree["a/b/c"]
+    assert (node.parent.name, node.parent.parent.name) == ("a/b", "a")
+    assert node.parent.parent.parent is roster.root
+    assert roster.tree["a"] is roster.roles["a"]
+
+
+def test_each_node_knows_how_many_contend_in_it_and_below(roster):
+    roster.change(replace(ROW, roles=("a", "a/b/c")))
+    roster.change(FrameworkRow("g", "g", ("a/b/c",)))
+    roster.change(FrameworkRow("h", "h", ("a/b",), active=False))
+
+    def competing():
+        return {name: node.competing for name, node in roster.tree.items()}
+
+    assert competing() == {"a": 3, "a/b": 2, "a/b/c": 2}
+    assert roster.root.competing == 3
+    roster.change(replace(ROW, roles=("a", "a/b/c"), suppressed=frozenset({"a/b/c"})))
+    assert competing() == {"a": 2, "a/b": 1, "a/b/c": 1}
+    roster.remove("g")
+    roster.remove("h")
+    assert competing() == {"a": 1, "a/b": 0, "a/b/c": 0}
+    roster.remove("f")
+    assert roster.root.competing == 0
+
+
+def test_a_role_branches_only_while_somebody_below_it_contends(roster):
+    roster.change(replace(ROW, roles=("a", "a/b")))
+    assert roster.tree["a"].branches
+    roster.change(replace(ROW, roles=("a", "a/b"), suppressed=frozenset({"a/b"})))
+    assert not roster.tree["a"].branches
+    assert not roster.tree["a/b"].branches
+
+
+def test_a_role_that_goes_takes_the_unnamed_ones_above_it_along(roster):
+    roster.change(replace(ROW, roles=("a/b/c", "a/d")))
+    roster.change(replace(ROW, roles=("a/d",)))
+    assert list(roster.tree) == ["a", "a/d"]
+    roster.remove("f")
+    assert (roster.tree, roster.root.children) == ({}, {})
+
+
+def test_a_policy_of_one_above_stays_and_is_no_framework(roster):
+    roster.rule("a", RolePolicy(weight=2.0))
+    roster.change(replace(ROW, roles=("a/b",)))
+    assert roster.tree["a/b"].parent.weight == 2.0
+    roster.rule("a", RolePolicy())
+    assert list(roster.roles) == ["a/b"]
+    assert list(roster.tree) == ["a", "a/b"]
+    roster.rule("a", RolePolicy(weight=3.0))
+    roster.remove("f")
+    assert list(roster.tree) == ["a"]
+
+
+def test_a_grant_is_noted_all_along_the_path(roster):
+    roster.change(replace(ROW, roles=("a", "a/b", "a/c")))
+    contender = roster.contender("f", "a/b")
+    contender.declined = True
+    roster.granted(contender, 7)
+    assert (contender.granted_at, contender.declined) == (7, False)
+    roster.granted(roster.contender("f", "a"), 9)
+    numbers = {n: (node.granted_at, node.own_granted_at) for n, node in roster.tree.items()}
+    assert numbers == {"a": (9, 9), "a/b": (7, 7), "a/c": (0, 0)}
+
+
+def test_a_role_has_declined_when_all_below_it_have_too(roster):
+    roster.change(replace(ROW, roles=("a", "a/b/c")))
+    roster.contender("f", "a").declined = True
+    assert roster.tree["a"].own_declined()
+    assert not roster.tree["a"].declined()
+    roster.contender("f", "a/b/c").declined = True
+    assert roster.tree["a"].declined()
+
+
+def test_a_name_of_a_thousand_levels_is_a_path_like_any_other(roster):
+    deep = "/".join("x" * 1000)
+    roster.change(replace(ROW, roles=(deep,)))
+    assert roster.root.competing == 1
+    assert not roster.tree["x"].declined()
+    roster.remove("f")
+    assert roster.tree == {}

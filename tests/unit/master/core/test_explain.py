@@ -121,6 +121,8 @@ def test_a_framework_that_is_away(world):
     framework.disconnect()
     assert findings(framework) == [
         "the framework is not connected, so it is offered nothing",
+        "role '*' holds a share of 0.000, not in the order, since it wants nothing",
+        "in role '*' it holds a share of 0.000, not in the order, since it wants nothing",
         "it has never been sent an offer by this master",
     ]
 

@@ -3,6 +3,7 @@
 import pytest
 
 from master.core import frameworks
+from master.allocator.priority import PriorityAllocator
 from mesos_py.constraints import hosts_only
 from mesos_py.resources import Resources
 from mesos_py.v1 import scheduler_pb2 as sched
@@ -96,6 +97,17 @@ def test_an_update_replaces_suppressed_roles_and_constraints(world):
     update(framework)
     assert len(framework.offers()) == 1
     assert record(framework).constraints_proto is None
+
+
+def test_a_priority_is_told_to_the_allocator_and_so_is_another():
+    made = World(allocator=PriorityAllocator())
+    first, other = made.framework("first", priority=-1), made.framework("other")
+    made.agent("web1")
+    assert (first.offers(), len(other.offers())) == ([], 1)
+    update(first, priority=1)
+    made.agent("web2")
+    assert (len(first.offers()), other.offers()) == (1, [])
+    made.check()
 
 
 @pytest.mark.parametrize(
