@@ -27,7 +27,7 @@ from master.allocator.dice import Dice
 from master.allocator.engine import Engine
 from master.allocator.ranking import OnFailure, Order, Positions
 from master.allocator.roles import Contender, Role, Roster
-from mesos_py.allocation import ClusterView
+from mesos_py.allocation import AllocatorOptions, ClusterView
 from mesos_py.policy import ancestors
 from mesos_py.resources import Resources
 
@@ -85,14 +85,14 @@ class Lottery:
     so that an explanation sees what the next cycle will draw if all may use the agent.
     """
 
-    def __init__(self, roster: Roster, seed: int, grants_made: int) -> None:
+    def __init__(self, roster: Roster, drum: Drum, seed: int, grants_made: int) -> None:
         self._root = roster.root
         self._tree = roster.tree
+        self._all = drum
         self._seed = seed
         self._number = grants_made
         self._agent_id = ""
         self._turn = 0
-        self._all: Drum | None = None
         self._some: tuple[Collection[Contender] | None, Drum] = (None, Drum([], []))
 
     def walk(
@@ -136,8 +136,6 @@ class Lottery:
 
     def _drum(self, only: Collection[Contender] | None) -> Drum:
         if only is None:
-            if self._all is None:
-                self._all = _filled(self._tree, _everybody(self._root))
             return self._all
         # All agents that somebody woke up for come with one and the same collection.
         if self._some[0] is not only:
@@ -147,9 +145,10 @@ class Lottery:
         return self._some[1]
 
 
-def _everybody(root: Role) -> Iterator[Contender]:
-    for node in root.subtree():
-        yield from node.contending.values()
+def filled(roster: Roster) -> Drum:
+    """With all that contend."""
+    nodes = roster.root.subtree()
+    return _filled(roster.tree, (one for node in nodes for one in node.contending.values()))
 
 
 def _filled(tree: Mapping[str, Role], contenders: Iterable[Contender]) -> Drum:
@@ -181,5 +180,12 @@ def _depth(role: str) -> int:
 class LotteryAllocator(Engine):
     """Offers by lot, by weight; see the module's docstring."""
 
+    def __init__(self, options: AllocatorOptions | None = None) -> None:
+        super().__init__(options)
+        # Of which version of the roster; filling it costs more than most cycles.
+        self._drum = self.roster.version, filled(self.roster)
+
     def make_ranking(self, view: ClusterView, grants_made: int, on_failure: OnFailure) -> Order:
-        return Lottery(self.roster, self.options.seed, grants_made)
+        if self._drum[0] != self.roster.version:
+            self._drum = self.roster.version, filled(self.roster)
+        return Lottery(self.roster, self._drum[1], self.options.seed, grants_made)

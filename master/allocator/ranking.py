@@ -54,11 +54,16 @@ class Shares:
         self._totals = {
             name: total for name, total in totals.items() if total > 0 and name not in unfair
         }
+        self._scaled: dict[float, Mapping[str, float]] = {}
 
     def scaled(self, weight: float) -> Mapping[str, float]:
         """The totals times the weight: one division gives a weighted share, and
         equal shares stay equal where weights are whole."""
-        return {name: total * weight for name, total in self._totals.items()}
+        known = self._scaled.get(weight)
+        if known is None:
+            known = {name: total * weight for name, total in self._totals.items()}
+            self._scaled[weight] = known
+        return known
 
     def of(self, held: Mapping[str, int], weight: float = 1.0) -> float:
         return dominant(held, self.scaled(weight))

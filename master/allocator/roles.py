@@ -131,10 +131,15 @@ class Role:
 
     def declined(self) -> bool:
         """Whether all who contend here or below it handed back their last grant."""
+        if not self.branches:
+            return self.own_declined()
         return all(node.own_declined() for node in self.subtree())
 
     def own_declined(self) -> bool:
-        return all(contender.declined for contender in self.contending.values())
+        for contender in self.contending.values():
+            if not contender.declined:
+                return False
+        return True
 
     def subtree(self) -> Iterator[Role]:
         """The role itself and those below it among which somebody contends."""
@@ -167,6 +172,8 @@ class Roster:
         self.roles: dict[str, Role] = {}
         self.tree: dict[str, Role] = {}
         self.root = Role("")
+        # Another one whenever others contend, or weights or priorities are others.
+        self.version = 0
         for role, policy in options.policies.items():
             self.rule(role, policy)
 
@@ -208,10 +215,10 @@ class Roster:
                 # It says that it wants something: what it did before counts no more.
                 contender.declined = False
                 role.contending[row.framework_id] = contender
-                _count(role, 1)
+                self._count(role, 1)
             elif was and not contender.contending:
                 del role.contending[row.framework_id]
-                _count(role, -1)
+                self._count(role, -1)
                 if not row.silent:
                     shift.silenced.append(contender)
         return shift
@@ -228,6 +235,7 @@ class Roster:
         policy.check(role)
         known = self._named(role)
         known.policy = policy
+        self.version += 1
         self._tidy(known)
 
     def granted(self, winner: Contender, number: int) -> None:
@@ -258,7 +266,7 @@ class Roster:
         role = self.roles[contender.role]
         del role.members[contender.framework_id]
         if role.contending.pop(contender.framework_id, None) is not None:
-            _count(role, -1)
+            self._count(role, -1)
         contender.contending = False
         shift.silenced.append(contender)
         self._tidy(role)
@@ -272,9 +280,9 @@ class Roster:
             del node.parent.children[node.name]
             node = node.parent
 
-
-def _count(role: Role, change: int) -> None:
-    node: Role | None = role
-    while node is not None:
-        node.competing += change
-        node = node.parent
+    def _count(self, role: Role, change: int) -> None:
+        self.version += 1
+        node: Role | None = role
+        while node is not None:
+            node.competing += change
+            node = node.parent

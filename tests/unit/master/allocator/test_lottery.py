@@ -6,7 +6,7 @@ import pytest
 
 from master.allocator.dice import Dice
 from master.allocator.drf import DrfAllocator
-from master.allocator.lottery import Drum, Lottery, LotteryAllocator
+from master.allocator.lottery import Drum, Lottery, LotteryAllocator, filled
 from master.allocator.roles import Contender, Roster
 from mesos_py.allocation import AllocatorOptions, FrameworkRow
 from mesos_py.policy import RolePolicy
@@ -221,7 +221,7 @@ def test_the_order_of_a_set_plays_no_part():
     everybody = list(roster.everybody())
     drawn = []
     for only in (everybody, everybody[::-1], frozenset(everybody)):
-        lottery = Lottery(roster, 1, 0)
+        lottery = Lottery(roster, filled(roster), 1, 0)
         drawn.append([one.framework_id for one in lottery.walk(only, "a")])
     assert drawn[0] == drawn[1] == drawn[2]
     assert len(set(drawn[0])) == 30
@@ -234,7 +234,7 @@ def test_only_those_who_are_asked_for_and_contend_are_drawn():
         roster.change(FrameworkRow(name, "", ("a/b", "a"), active=active))
     only = [one for one in roster.everybody() if (one.framework_id, one.role) in wanted]
     assert len(only) == 2
-    lottery = Lottery(roster, 1, 0)
+    lottery = Lottery(roster, filled(roster), 1, 0)
     assert [(one.framework_id, one.role) for one in lottery.walk(only, "a")] == [("f", "a/b")]
     found = sorted((one.framework_id, one.role) for one in lottery.walk(None, "a"))
     assert found == [("f", "a"), ("f", "a/b"), ("h", "a"), ("h", "a/b")]
@@ -244,7 +244,7 @@ def test_what_is_left_of_an_agent_is_drawn_anew():
     roster = Roster(AllocatorOptions())
     for number in range(50):
         roster.change(FrameworkRow(f"f{number}", "", ("r",)))
-    lottery = Lottery(roster, 1, 0)
+    lottery = Lottery(roster, filled(roster), 1, 0)
     orders = [[one.framework_id for one in lottery.walk(None, "a")] for _ in range(3)]
     assert orders[0] != orders[1] != orders[2]
     lottery.charge(roster.contender("f1", "r"), None)  # type: ignore[arg-type]
