@@ -65,7 +65,10 @@ class MasterFlags(AllocationFlags):
         help="Port to serve /metrics for Prometheus on; 0 picks one (default: not served)",
     )
     allocator: str = flag(
-        "drf", kind=config.text, help="Who decides which framework is offered what"
+        "drf",
+        kind=config.text,
+        help="Who decides which framework is offered what: drf (weighted fair shares), priority"
+        " (strict), lottery (by weight, for each agent anew), or another that is installed",
     )
     allocation_window_s: float = flag(
         0.01,
