@@ -159,16 +159,16 @@ class AllocationFlags:
     first_offer_timeout_s: float | None = flag(
         None,
         kind=config.duration_s,
-        check=above_zero,
+        check=at_least(0),
         help="A framework has so long to answer its first offers; the time doubles up to"
         " offer-timeout when it does not, and shrinks when it does (default: 2s, or"
-        " offer-timeout if that is less)",
+        " offer-timeout if that is less; 0: always offer-timeout)",
     )
 
 
 def first_offer_timeout_s(flags: AllocationFlags, most_s: float) -> float:
     """How long the first offers are good for, where none is for longer than `most_s` (0:
-    for ever)."""
+    for ever); 0: as all others."""
     first_s = flags.first_offer_timeout_s
     if first_s is None:
         first_s = FIRST_OFFER_TIMEOUT_S

@@ -140,6 +140,9 @@ class Refusal:
     agent.  Told also when `until_s` is not in the future (declined without a
     filter, an offer that expired unanswered): it blocks nothing then, but says
     that this framework did not take what others may be waiting for.
+
+    `max_task_s`: it was offered for tasks of at most that length (None: any); then
+    only such offers are blocked.
     """
 
     framework_id: str
@@ -147,6 +150,7 @@ class Refusal:
     agent_id: str
     resources: Resources
     until_s: float
+    max_task_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,8 @@ from mesos_py.v1 import types_pb2 as pb
 STALL_S = 1.0
 # When to look again at what waits for the checkpoint.
 BLOCKED_AGAIN_S = 1.0
+# What is carried out although nothing can be written down.
+_KILLS = frozenset({"force", "completion", "overtime", "overtime end"})
 
 
 class AgentCore:
@@ -62,15 +64,20 @@ class AgentCore:
         if planned_s is not None and now.monotonic_s - planned_s > STALL_S:
             executors.wait_anew(s, now)
             checks.look_anew(s, now.monotonic_s - planned_s, now)
-        for kind, container_id in s.timers.due(now.monotonic_s):
+        for kind, container_id, *of_task in s.timers.due(now.monotonic_s):
             executor = s.containers[container_id]  # forgetting it cancels its timers
-            if s.blocked_since_s is not None and kind not in ("force", "completion"):
+            if s.blocked_since_s is not None and kind not in _KILLS:
                 # Who is waited for was not sent what it should answer.
-                s.timers.set((kind, container_id), now.monotonic_s + BLOCKED_AGAIN_S)
+                again_s = now.monotonic_s + BLOCKED_AGAIN_S
+                s.timers.set((kind, container_id, *of_task), again_s)
             elif kind == "force":
                 s.force(executor)
             elif kind == "completion":
                 commands.out_of_time(s, executor, now)
+            elif kind == "overtime":
+                executors.overdue(s, executor, of_task[0], now)
+            elif kind == "overtime end":
+                executors.outlived(s, executor, of_task[0], now)
             elif kind == "drain":
                 draining.out_of_time(s, executor, now)
             elif kind in checks.DUE or kind in checks.LIMIT:

@@ -6,7 +6,8 @@ of one.
 
 from __future__ import annotations
 
-from agent.core.records import Cause, Executor, Exit, Task
+from agent.core import overtime
+from agent.core.records import Executor, Exit, Task
 from agent.core.state import AgentState
 from mesos_py.clock import Now
 from mesos_py.states import may_follow
@@ -21,9 +22,9 @@ def started(s: AgentState, executor: Executor, now: Now) -> None:
         s.report(task, pb.TASK_RUNNING, now)
         if executor.killed:
             _report_killing(s, task, now)
-        if task.info.HasField("max_completion_time"):
-            after_s = max(0.0, task.info.max_completion_time.nanoseconds / 1e9)
-            s.timers.set(("completion", executor.container_id), now.monotonic_s + after_s)
+        most_s = overtime.limit_s(task.info)
+        if most_s is not None:
+            s.timers.set(("completion", executor.container_id), now.monotonic_s + most_s)
 
 
 def kill(s: AgentState, task: Task, policy: pb.KillPolicy | None, now: Now) -> None:
@@ -69,12 +70,8 @@ def out_of_time(s: AgentState, executor: Executor, now: Now) -> None:
     """max_completion_time is over: no grace (Mesos).  A kill that came before stands."""
     if executor.killed:
         return
-    executor.cause = Cause(
-        pb.TASK_FAILED,
-        pb.TaskStatus.REASON_MAX_COMPLETION_TIME_REACHED,
-        "Task exceeded its max_completion_time",
-        pb.TaskStatus.SOURCE_EXECUTOR,
-    )
+    for task in executor.tasks.values():
+        executor.cause = overtime.cause(task.info)
     s.end(executor, 0.0, now)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agent.core import overtime
 from agent.core.effects import ExecutorKey, SendExecutor, UpdateContainer
 from agent.core.environment import shutdown_grace_s
 from agent.core.records import Cause, Executor, Exit, Task
@@ -15,6 +16,7 @@ Event = executor_pb2.Event
 
 # What an executor may say of a task: STAGING, UNREACHABLE and UNKNOWN are others' words.
 REPORTABLE = TERMINAL | {pb.TASK_STARTING, pb.TASK_RUNNING, pb.TASK_KILLING}
+_AT_ONCE = pb.KillPolicy(grace_period=pb.DurationInfo(nanoseconds=0))
 
 
 def subscribe(
@@ -48,10 +50,12 @@ def subscribe(
         # Sent but never heard of: the LAUNCH was lost with the old stream.
         if not task.delivered or (task.status is None and task.key[1] not in held)
     ]
-    deliver(s, executor, missing)
+    deliver(s, executor, missing, now)
     for task in executor.tasks.values():
         if task.kill is not None:
             _send_kill(s, task, task.kill)
+        elif task.cause is not None:
+            _send_kill(s, task, _AT_ONCE)
     return None
 
 
@@ -63,7 +67,7 @@ def started(s: AgentState, executor: Executor, now: Now) -> None:
         s.timers.set(("registration", executor.container_id), at_s)
 
 
-def deliver(s: AgentState, executor: Executor, tasks: list[Task]) -> None:
+def deliver(s: AgentState, executor: Executor, tasks: list[Task], now: Now) -> None:
     """Hand tasks to the executor, in order."""
     if not tasks:
         return
@@ -72,6 +76,7 @@ def deliver(s: AgentState, executor: Executor, tasks: list[Task]) -> None:
         task.delivered = True
         s.journal.task(task)
         _send(s, executor, Event(type=Event.LAUNCH, launch=Event.Launch(task=task.info)))
+        overtime.watch(s, task, now.monotonic_s, now)
 
 
 def update(s: AgentState, key: ExecutorKey, status: pb.TaskStatus, now: Now) -> str | None:
@@ -118,6 +123,9 @@ def _take(s: AgentState, task: Task, status: pb.TaskStatus, now: Now) -> None:
         status.timestamp = now.wall_s
     executor.fill(status.container_status)
     task.delivered = True
+    if task.cause is not None and status.state in (pb.TASK_KILLED, pb.TASK_FAILED):
+        status.state = task.cause.state
+        status.reason, status.message = task.cause.reason, task.cause.message
     if is_terminal(status.state):
         executor.resources = executor.resources - task.resources
         s.effects.append(UpdateContainer(executor.container_id, executor.resources))
@@ -152,6 +160,37 @@ def _send_kill(s: AgentState, task: Task, policy: pb.KillPolicy) -> None:
     if policy.HasField("grace_period"):
         order.kill_policy.CopyFrom(policy)
     _send(s, task.executor, Event(type=Event.KILL, kill=order))
+
+
+def overdue(s: AgentState, executor: Executor, task_id: str, now: Now) -> None:
+    """The task has run for as long as it may: no grace (as for commands).  A kill that came
+    before stands.  Neither is waited for without end."""
+    task = executor.tasks.get(task_id)
+    if task is None or executor.ending:
+        return
+    grace_s = s.settings.kill_grace_s
+    if task.kill is not None:
+        grace_s = max(grace_s, task.kill.grace_period.nanoseconds / 1e9)
+    else:
+        # Not in the checkpoint: the next start of the agent comes to the same result.
+        task.cause = overtime.cause(task.info)
+        if executor.connected:
+            _send_kill(s, task, _AT_ONCE)
+    key = ("overtime end", executor.container_id, task_id)
+    s.timers.set(key, now.monotonic_s + grace_s)
+
+
+def outlived(s: AgentState, executor: Executor, task_id: str, now: Now) -> None:
+    """The executor has not ended a task that was out of time: it ends itself, with all it
+    has, since nothing less is sure to end the task."""
+    if task_id not in executor.tasks or executor.ending:
+        return
+    executor.cause = Cause(
+        pb.TASK_FAILED,
+        pb.TaskStatus.REASON_EXECUTOR_TERMINATED,
+        f"Executor did not end task {task_id!r}, whose time was over",
+    )
+    s.end(executor, 0.0, now)
 
 
 def shut_down(s: AgentState, executor: Executor, now: Now) -> None:
@@ -228,7 +267,7 @@ def ended(s: AgentState, executor: Executor, exit: Exit, now: Now) -> None:
 
 def _end_tasks(s: AgentState, executor: Executor, cause: Cause, now: Now) -> None:
     for task in list(executor.tasks.values()):
-        s.report_cause(task, cause, now)
+        s.report_cause(task, task.cause or cause, now)
 
 
 def exited(s: AgentState, key: ExecutorKey, exit: Exit) -> None:

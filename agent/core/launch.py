@@ -136,7 +136,7 @@ def _run_in_executor(
     task = _task(s, key, info, executor, now)
     task.resources = resources
     if executor.connected:
-        executors.deliver(s, executor, [task])
+        executors.deliver(s, executor, [task], now)
 
 
 def _start_executor(

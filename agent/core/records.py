@@ -100,6 +100,8 @@ class Task:
     delivered: bool = False
     # The last KILL that was ordered, told again to an executor that comes back.
     kill: pb.KillPolicy | None = None
+    # Custom executors: why the agent has it killed, if that is not somebody's wish.
+    cause: Cause | None = None
     # Custom executors: what the task adds to the container.
     resources: Resources = EMPTY
 
@@ -212,6 +214,8 @@ def task_message(task: Task, agent_id: str, head: pb.TaskStatus | None) -> pb.Ta
             getattr(message, name).CopyFrom(getattr(info, name))
     for name, limit in info.limits.items():
         message.limits[name].CopyFrom(limit)
+    if info.short:
+        message.short = True
     if task.status is not None:
         # Without what no master keeps of it: a few such tasks, and the agent could never
         # register again, since all of them go into one message.

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from agent.core import checks
+from agent.core import checks, overtime
 from agent.core.effects import TaskKey, sum_of
 from agent.core.journal import Kind, RecordKey
 from agent.core.records import Cause, Executor, Exit, Framework, Place, Task
@@ -310,9 +310,11 @@ class _Restoring:
             # Anew: what they had found is not remembered.
             checks.start(s, executor, now)
         for task in executor.tasks.values():
-            if not executor.custom and task.info.HasField("max_completion_time"):
-                after_s = task.info.max_completion_time.nanoseconds / 1e9
-                until_s = max(now.monotonic_s, task.launched.monotonic_s + after_s)
+            most_s = overtime.limit_s(task.info)
+            if executor.custom and task.delivered:
+                overtime.watch(s, task, task.launched.monotonic_s, now)
+            elif not executor.custom and most_s is not None:
+                until_s = max(now.monotonic_s, task.launched.monotonic_s + most_s)
                 s.timers.set(("completion", executor.container_id), until_s)
 
 

@@ -250,6 +250,9 @@ class AgentState:
         self.journal.task(task)
         if is_terminal(status.state):
             task.executor.tasks.pop(task.key[1], None)
+            if task.executor.custom and task.info.HasField("max_completion_time"):
+                for kind in ("overtime", "overtime end"):
+                    self.timers.cancel((kind, task.executor.container_id, task.key[1]))
             self.note_end(task)
         if task.executor.abandoned:
             self.settle(task.key, status)

@@ -38,6 +38,8 @@ def task_message(task: Task) -> pb.Task:
     if task.update_state is not None:
         message.status_update_state = task.update_state
         message.status_update_uuid = task.update_uuid
+    if task.short:
+        message.short = True
     if task.launched_wall_s is not None:
         message.launched_time = task.launched_wall_s
     if task.ended_wall_s is not None:

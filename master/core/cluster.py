@@ -26,12 +26,12 @@ from master.core.records import (
     Task,
 )
 from master.core.registry import AGENT, Registry
+from master.core.said import Said
 from master.core.tenants import TenantLedger
 from master.core.timers import JUDGED, PULSE_S, Timers
 from mesos_py.clock import Now
 from mesos_py.errors import MesosPyError, shortened
 from mesos_py.ids import IdSource
-from mesos_py.policy import DEFAULT_POLICY, RolePolicy
 from mesos_py.v1 import agent_pb2, scheduler_pb2
 from mesos_py.v1 import types_pb2 as pb
 
@@ -95,7 +95,7 @@ class AllocationClock:
     not_before_s: float = 0.0
 
 
-class Cluster:
+class Cluster(Said):
     """All that the master knows.  Changed by the functions of this package only."""
 
     def __init__(
@@ -107,6 +107,7 @@ class Cluster:
         allocator: Allocator,
         epoch: int = 0,
     ) -> None:
+        super().__init__()
         self.options = options
         self.info = info
         self.ids = ids
@@ -146,11 +147,6 @@ class Cluster:
         self.standby_of_link: dict[int, str] = {}
         # What frameworks that were removed still occupy, until their processes are gone.
         self.lingering: dict[tuple[str, str, str, str], Holder] = {}
-        # What operators have said of roles: in effect, and as it was decided last.  And
-        # the weights that the flags of this master say, where operators have said none.
-        self.policies: dict[str, RolePolicy] = {}
-        self.decided_policies: dict[str, RolePolicy] = {}
-        self.flag_weights: dict[str, float] = {}
         # Planned absences: as the registry has them, and as they were decided last.
         self.machines = self.planned = Machines()
         self.inverse = Inverse()
@@ -160,21 +156,6 @@ class Cluster:
         # By role, those of frameworks that are no more included.
         self.offer_numbers: dict[str, OfferNumbers] = {}
         self.allocation = AllocationClock()
-
-    # ---- Roles -----------------------------------------------------------
-
-    def policy(self, role: str) -> RolePolicy:
-        return self.policies.get(role, DEFAULT_POLICY)
-
-    def unspoken_policy(self, role: str) -> RolePolicy:
-        """Of a role of which operators have said nothing."""
-        weight = self.flag_weights.get(role)
-        return DEFAULT_POLICY if weight is None else RolePolicy(weight=weight)
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """Of the roles of which operators have said anything."""
-        return {role: policy.weight for role, policy in self.policies.items()}
 
     # ---- New ids ---------------------------------------------------------
 

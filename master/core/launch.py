@@ -32,6 +32,9 @@ class Acceptance:
         self.agent = agent
         self.offers = offers
         self.role = offers[0].role
+        # Set: all of it is kept for tasks that run no longer than the shortest allows.
+        limits = [offer.max_task_s for offer in offers if offer.max_task_s is not None]
+        self.max_task_s = min(limits, default=None)
         self.left: Resources = total(offer.resources for offer in offers)
         self.claims: list[tuple[Holder, Resources]] = []
         self.tasks: dict[str, Task] = {}
@@ -74,6 +77,7 @@ class Acceptance:
             executor_id=executor_id,
             launched_wall_s=now.wall_s,
             launched_s=now.monotonic_s,
+            short=self.max_task_s is not None,
             extras=extras_of(info, info.command.user),
         )
         if executor is not None:
@@ -81,11 +85,23 @@ class Acceptance:
             if executor.resources:
                 self.claims.append((executor.holder, executor.resources))
         self.claims.append((task.holder, resources))
+        self._limit_time(info)
         self.tasks[task_id] = task
         if self._multi_role:
             for resource in info.resources:
                 resource.allocation_info.role = self.role
         self.infos.append(info)
+
+    def _limit_time(self, info: pb.TaskInfo) -> None:
+        """Have the agent end the task in time, if it is on what is kept for short ones."""
+        if self.max_task_s is None:
+            info.ClearField("short")
+            return
+        info.short = True
+        most_ns = int(self.max_task_s * 1e9)
+        if info.HasField("max_completion_time"):
+            most_ns = min(most_ns, info.max_completion_time.nanoseconds)
+        info.max_completion_time.nanoseconds = most_ns
 
     def _new_executor(self, c: Cluster, info: pb.TaskInfo) -> Executor | None:
         """The task's executor; None if it runs already, or is planned in this call."""
@@ -100,6 +116,15 @@ class Acceptance:
         if c.lingers(agent_id, framework.framework_id, "executor", executor_id):
             raise InvalidValue(
                 "executor.executor_id", executor_id, "an older executor with this id still ends"
+            )
+        if resources and self.max_task_s is not None:
+            # Nothing would ever end it: it would turn what is kept for short tasks into
+            # room of its own.  Its tasks may come, once it runs on other resources.
+            raise InvalidValue(
+                "executor.resources",
+                str(resources),
+                f"an executor cannot be started on what is kept for tasks of at most "
+                f"{self.max_task_s:g} s",
             )
         kept = pb.ExecutorInfo()
         kept.CopyFrom(info.executor)
@@ -138,7 +163,8 @@ def usable_offers(c: Cluster, framework: Framework, call: sched.Call.Accept) -> 
     """The offers of the call.
 
     Raises InvalidValue unless there is one, none is there twice, and all are
-    live, this framework's, of one role and one agent (in this order, as Mesos).
+    live, this framework's, of one role and one agent (in this order, as Mesos), and all
+    or none kept for short tasks.
     """
     if not call.offer_ids:
         raise InvalidValue("offer_ids", "[]", "must name at least one offer")
@@ -156,13 +182,22 @@ def usable_offers(c: Cluster, framework: Framework, call: sched.Call.Accept) -> 
         if offer.framework_id != framework.framework_id:
             raise InvalidValue("offer_ids", offer_id, "is another framework's offer")
         found.append(offer)
-    for offer in found:
-        if offer.role != found[0].role:
-            raise InvalidValue("offer_ids", offer.offer_id, "the offers are of several roles")
-    for offer in found:
-        if offer.agent_id != found[0].agent_id:
-            raise InvalidValue("offer_ids", offer.offer_id, "the offers are of several agents")
+    _require_alike(found)
     return found
+
+
+def _require_alike(offers: list[Offer]) -> None:
+    first = offers[0]
+    for offer in offers:
+        if offer.role != first.role:
+            raise InvalidValue("offer_ids", offer.offer_id, "the offers are of several roles")
+    for offer in offers:
+        if offer.agent_id != first.agent_id:
+            raise InvalidValue("offer_ids", offer.offer_id, "the offers are of several agents")
+    for offer in offers:
+        if (offer.max_task_s is None) != (first.max_task_s is None):
+            reason = "some of the offers are kept for short tasks, others are not"
+            raise InvalidValue("offer_ids", offer.offer_id, reason)
 
 
 def tasks_of(operation: pb.Offer.Operation) -> Iterable[pb.TaskInfo]:

@@ -33,6 +33,7 @@ def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
             or not agent.connected
             or grant.role not in framework.roles
             or not grant.resources
+            or not _is_time(grant.max_task_s)
         ):
             c.drop("grant-stale", framework=grant.framework_id, agent=grant.agent_id)
             c.freed(grant.agent_id, now)
@@ -40,7 +41,12 @@ def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
         offer_id = c.ids.offer_id()
         try:
             c.ledger.offer(
-                grant.agent_id, offer_id, grant.framework_id, grant.role, grant.resources
+                grant.agent_id,
+                offer_id,
+                grant.framework_id,
+                grant.role,
+                grant.resources,
+                short=grant.max_task_s is not None,
             )
         except MesosPyError as error:
             c.drop("grant-refused", agent=grant.agent_id, why=error.message)
@@ -52,6 +58,7 @@ def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
             grant.role,
             grant.agent_id,
             grant.resources,
+            max_task_s=grant.max_task_s,
             made_s=now.monotonic_s,
         )
         c.offers[offer_id] = offer
@@ -69,6 +76,11 @@ def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
         c.to_framework(framework, event)
     c.counters["offers_sent"] += made
     return made
+
+
+def _is_time(max_task_s: float | None) -> bool:
+    """Whether tasks can be told to end by then: it fits the wire (292 years)."""
+    return max_task_s is None or 0 < max_task_s < 2**63 / 1e9
 
 
 def _set_timeout(c: Cluster, framework: Framework, offer: Offer, now: Now) -> None:
@@ -101,6 +113,8 @@ def offer_message(c: Cluster, framework: Framework, offer: Offer) -> pb.Offer:
         message.domain.CopyFrom(agent.info.domain)
     if agent.unavailability is not None:
         message.unavailability.CopyFrom(agent.unavailability)
+    if offer.max_task_s is not None:
+        message.max_task_duration.nanoseconds = int(offer.max_task_s * 1e9)
     if framework.multi_role:
         message.allocation_info.role = offer.role
         for resource in message.resources:
@@ -199,6 +213,7 @@ def note_refusal(c: Cluster, offer: Offer, resources: Resources, seconds: float,
             offer.agent_id,
             resources,
             now.monotonic_s + seconds,
+            offer.max_task_s,
         )
     )
 

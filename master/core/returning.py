@@ -72,15 +72,17 @@ def charges(c: Cluster, agent_id: str, report: Report) -> dict[Holder, Resources
     role_of: dict[Key, str] = {}
     for (framework_id, task_id), (item, resources) in report.tasks.items():
         known = _known_task(c, agent_id, framework_id, task_id)
+        short = item.short
         if known is not None:
-            role, resources = known.role, known.resources
+            role, resources, short = known.role, known.resources, known.short
         else:
             lingers = c.lingering.get((agent_id, framework_id, "task", task_id))
             role = lingers.role if lingers is not None else item.allocation_role or "*"
+            short = lingers.short if lingers is not None else short
         if item.executor_id.value:
             role_of[framework_id, item.executor_id.value] = role
         if not is_terminal(item.state):
-            charged[Holder(framework_id, role, "task", task_id)] = resources
+            charged[Holder(framework_id, role, "task", task_id, short)] = resources
     for (framework_id, executor_id), (_, resources) in report.executors.items():
         framework = c.frameworks.get(framework_id)
         executor = framework.executors.get((agent_id, executor_id)) if framework else None
@@ -145,7 +147,7 @@ def take_back(c: Cluster, agent: Agent, report: Report, announce: bool, now: Now
             _end_copy(c, agent, item, charged)
         else:
             if charged is not None:
-                item.allocation_role = charged.role
+                item.allocation_role, item.short = charged.role, charged.short
             _take_task(c, agent, framework, item, resources, announce, now)
     if announce:
         _end_unreachable(c, agent, now)
@@ -246,6 +248,7 @@ def _take_task(
         if task is not None:
             # What a task that is no more in the account is charged for is what its agent says.
             task.role, task.resources = item.allocation_role or "*", resources
+            task.short = item.short
     if task is None:
         task = _new_task(agent, item, resources)
     c.reachable(framework, task_id)
@@ -316,6 +319,7 @@ def _new_task(agent: Agent, item: pb.Task, resources: Resources) -> Task:
         resources=resources,
         executor_id=item.executor_id.value or None,
         state=item.state,
+        short=item.short,
         launched_wall_s=item.launched_time if item.HasField("launched_time") else None,
         extras=extras_of(item, item.user),
     )

@@ -90,8 +90,11 @@ class Scheduler:
 
         Called with all offers of one round, each of one agent and one role.  Answer
         each offer once, here or later: `driver.launch_tasks`, `accept_offers` or
-        `decline_offers`.  What is kept unanswered counts as used by this framework and
-        is taken back by the master after its offer time-out.
+        `decline_offers`.  An offer with a `max_task_duration` is kept for short tasks:
+        what is launched there is ended when it has run for so long (TASK_FAILED,
+        REASON_MAX_COMPLETION_TIME_REACHED); it cannot be used together with other
+        offers.  What is kept unanswered counts as used by this framework and is taken
+        back by the master after its offer time-out.
         """
 
     def offer_rescinded(self, driver: SchedulerDriver, offer_id: str) -> None:

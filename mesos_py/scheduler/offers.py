@@ -14,8 +14,11 @@ REMEMBERED: Final = 10_000
 
 
 class Held(NamedTuple):
+    """`short`: it is kept for short tasks."""
+
     agent_id: str
     role: str
+    short: bool
 
 
 class OfferBook:
@@ -28,7 +31,11 @@ class OfferBook:
 
     def add(self, offers: Iterable[Offer]) -> None:
         for offer in offers:
-            self.held[offer.id.value] = Held(offer.agent_id.value, offer.allocation_info.role)
+            self.held[offer.id.value] = Held(
+                offer.agent_id.value,
+                offer.allocation_info.role,
+                offer.HasField("max_task_duration"),
+            )
 
     def lose(self, offer_id: str, why: str) -> None:
         """The offer ended without us."""
@@ -83,5 +90,13 @@ class OfferBook:
                     offer_id,
                     f"is of role {other.role}, {offer_ids[0]} of {first.role}: "
                     "one call takes offers of one role",
+                )
+            if other.short != first.short:
+                short, long = (offer_id, offer_ids[0])[:: 1 if other.short else -1]
+                raise InvalidValue(
+                    "offer_ids",
+                    offer_id,
+                    f"{short} is kept for short tasks, {long} is not: "
+                    "one call takes offers of one kind",
                 )
         return first

@@ -171,10 +171,12 @@ class Job:
     # ---- Offers ----------------------------------------------------------
 
     def on_offers(self, offers: Iterable[Offer]) -> list[Answer]:
-        """An answer to each offer; instances are spread over the offers in turn."""
+        """An answer to each offer; instances are spread over the offers in turn.
+
+        Room that is kept for short tasks is left to those who know how long theirs run."""
         rooms = [_Room(offer) for offer in offers]
         waiting = [] if self.given_up is not None else self.waiting
-        usable = [room for room in rooms if room.fits(self.spec)]
+        usable = [room for room in rooms if not room.short and room.fits(self.spec)]
         while waiting and usable:
             for room in usable:
                 if not waiting:
@@ -304,6 +306,7 @@ class _Room:
     def __init__(self, offer: Offer) -> None:
         self.offer = offer
         self.left = Resources.from_proto("offer", offer.resources)
+        self.short = offer.HasField("max_task_duration")
         self.tasks: list[TaskInfo] = []
 
     def fits(self, spec: Spec) -> bool:

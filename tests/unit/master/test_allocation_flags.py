@@ -77,7 +77,7 @@ def test_the_core_is_told_its_times():
 
 @pytest.mark.parametrize(
     ("first_s", "most_s", "used_s"),
-    [(None, 30.0, 2.0), (None, 1.0, 1.0), (None, 0.0, 2.0), (5.0, 30.0, 5.0)],
+    [(None, 30.0, 2.0), (None, 1.0, 1.0), (None, 0.0, 2.0), (5.0, 30.0, 5.0), (0.0, 9.0, 0.0)],
 )
 def test_first_offers_are_good_for_no_longer_than_any(first_s, most_s, used_s):
     assert first_offer_timeout_s(AllocationFlags(first_offer_timeout_s=first_s), most_s) == used_s
@@ -105,7 +105,7 @@ def test_nothing_is_too_small_if_no_minimum_is_given():
         ("revocation_interval", "0", "must be at least 0.01"),
         ("revocation_cap", "0%", "must be above zero"),
         ("revocation_grace", "-1s", "must not be negative"),
-        ("first_offer_timeout", "0s", "must be above zero"),
+        ("first_offer_timeout", "-1s", "must not be negative"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_with_its_reason(name, text, reason):

@@ -219,6 +219,17 @@ def test_offers_of_two_roles_are_an_error():
         sess.accept(["o1", "o2"], [launch(make_task("t1"))], None)
 
 
+@pytest.mark.parametrize("short", ["o1", "o2"])
+def test_offers_for_short_tasks_and_for_any_are_an_error(short):
+    offers = [make_offer("o1"), make_offer("o2")]
+    for offer in offers:
+        if offer.id.value == short:
+            offer.max_task_duration.nanoseconds = 10**9
+    sess = subscribed_session(*offers)
+    with pytest.raises(InvalidValue, match=f"{short} is kept for short tasks"):
+        sess.accept(["o1", "o2"], [launch(make_task("t1"))], None)
+
+
 def test_two_tasks_with_one_id_in_a_call_are_an_error():
     sess = subscribed_session(make_offer("o1"))
     with pytest.raises(InvalidValue, match="task_id: 't1': is in this call twice"):

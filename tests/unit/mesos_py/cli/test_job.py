@@ -101,6 +101,13 @@ def test_an_offer_too_small_in_one_resource_is_declined():
     assert launch(job(), offer(0, "cpus:9;mem:99"), offer(1, "cpus:0.9;mem:999")) == []
 
 
+def test_room_for_short_tasks_is_declined():
+    kept = offer(0)
+    kept.max_task_duration.nanoseconds = 1
+    answers = job(instances=2).on_offers([kept, offer(1)])
+    assert [len(answer.tasks) for answer in answers] == [0, 2]
+
+
 def test_ports_are_distinct_and_told():
     answers = job(instances=2, ports=2).on_offers([offer(0, "cpus:4;mem:1000;ports:[5-9]")])
     first, second = answers[0].tasks
