@@ -161,6 +161,24 @@ class OperatorClient:
         call.teardown.framework_id.value = framework_id
         self.execute(call)
 
+    def update_role(
+        self,
+        role: str,
+        policy: types_pb2.RolePolicy,
+        fields: Iterable[str] = (),
+        *,
+        force: bool = False,
+    ) -> None:
+        """Say what the role may have, under the names of `policy` in `fields` (none: all).
+
+        Returns when that is stored and in effect.  `force`: take guarantees that the
+        agents of now cannot keep together.
+        """
+        call = pb.Call(type=pb.Call.UPDATE_ROLES)
+        call.update_roles.changes.add(role=role, policy=policy, fields=fields)
+        call.update_roles.force = force
+        self.execute(call)
+
     # ---- Agents out of service and back ------------------------------------
 
     def drain_agent(

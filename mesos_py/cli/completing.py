@@ -55,6 +55,11 @@ def _agents(client: OperatorClient) -> Iterable[Word]:
         yield each.agent_info.id.value, each.agent_info.hostname
 
 
+def _roles(client: OperatorClient) -> Iterable[Word]:
+    for each in client.roles():
+        yield each.name, f"{len(each.frameworks)} frameworks"
+
+
 def frameworks(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return _offered(ctx, incomplete, _frameworks)
 
@@ -69,6 +74,10 @@ def live_tasks(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[
 
 def agents(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return _offered(ctx, incomplete, _agents)
+
+
+def roles(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return _offered(ctx, incomplete, _roles)
 
 
 def either(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:

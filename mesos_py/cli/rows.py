@@ -7,7 +7,7 @@ seconds since the epoch, `null` where there is none; resources are objects such 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mesos_py import resources as res
@@ -131,7 +131,16 @@ def role_row(role: types_pb2.Role) -> Json:
         "share": role.share if role.HasField("share") else None,
         "frameworks": [each.value for each in role.frameworks],
         "resources": resources(role.resources),
+        "priority": role.policy.priority,
+        "guarantee": _scalars(role.policy.guarantees),
+        "limit": _scalars(role.policy.limits),
+        "need_limit": _scalars(role.policy.need_limits),
+        "agents": list(role.policy.agents),
     }
+
+
+def _scalars(amounts: Mapping[str, types_pb2.Value.Scalar]) -> Json:
+    return {name: amounts[name].value for name in sorted(amounts)}
 
 
 def task_row(task: types_pb2.Task) -> Json:

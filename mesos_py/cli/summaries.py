@@ -29,7 +29,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "agents": "List agents and what they have.",
         "frameworks": "List frameworks.",
         "offers": "List offers that are out.",
-        "roles": "List roles, their weights and shares.",
+        "roles": "List roles, or say what a role may have.",
         "explain": "Say why a framework or task gets what it gets.",
     },
     "This program": {

@@ -145,6 +145,16 @@ class FakeMaster(OperatorServiceServicer):
     def _get_roles(self, _):
         return pb.Response(get_roles=pb.Response.GetRoles(roles=self.roles))
 
+    def _update_roles(self, call):
+        """Takes what it is told, whole: what a master makes of it is not shown here."""
+        for change in call.update_roles.changes:
+            self.roles = [each for each in self.roles if each.name != change.role]
+            if change.policy.ByteSize():
+                role = types_pb2.Role(name=change.role, policy=change.policy)
+                role.weight = change.policy.weight or 1.0
+                self.roles.append(role)
+        return pb.Response(type=pb.Response.DONE)
+
     def _explain(self, call):
         if call.explain.role:
             named = [each for each in self.explained_roles if each.name == call.explain.role]

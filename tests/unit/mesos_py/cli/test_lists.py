@@ -266,24 +266,6 @@ def test_offers_are_listed_with_whom_they_were_made_to(master, cli):
     assert cli("offers").table[1][-1] == "cpus:2"
 
 
-def test_roles(master, cli):
-    master.roles.append(
-        types_pb2.Role(
-            name="dev", weight=2, share=0.25, frameworks=[types_pb2.FrameworkID(value=F0)]
-        )
-    )
-    master.roles.append(types_pb2.Role(name="idle", weight=1))
-    assert cli("roles", "--json").json == [
-        {"name": "dev", "weight": 2.0, "share": 0.25, "frameworks": [F0], "resources": {}},
-        {"name": "idle", "weight": 1.0, "share": None, "frameworks": [], "resources": {}},
-    ]
-    assert cli("roles").table == [
-        ["ROLE", "WEIGHT", "SHARE", "FRAMEWORKS", "RESOURCES"],
-        ["dev", "2", "25.0%", "1", "-"],
-        ["idle", "1", "-", "0", "-"],
-    ]
-
-
 # --- tables -------------------------------------------------------------------
 
 
