@@ -149,6 +149,8 @@ class OfferRules:
         if c.allocation.wanted_since_s is not None or moment == self._checked:
             return
         self._checked = moment
+        if any(policy.guarantee or policy.limit or policy.agents for policy in c.policies.values()):
+            return  # what is free may be kept for others, by rules that are not these
         for agent in c.agents.values():
             free = c.ledger.free(agent.agent_id)
             if agent.why_inactive or not free:

@@ -1,33 +1,42 @@
-"""A cluster whose masters die and whose operators take machines out of service.
+"""A cluster whose masters die and whose operators take machines out of service, and say
+what roles may have.
 
 Beside all that must hold without them: what is said counts once it is stored, nothing is
-offered of what is out of service, and where the master says "drained" nothing runs.
+offered of what is out of service, where the master says "drained" nothing runs, and what
+roles may have is what the registry has, and can hold together.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from master.core import departures, draining, inverse_offers, maintenance
+from master.core import departures, draining, inverse_offers, maintenance, policies
+from master.core.feasibility import problems
 from master.core.machines import MODE
 from mesos_py.clock import Now
 from mesos_py.errors import MesosPyError
+from mesos_py.policy import DEFAULT_POLICY, RolePolicy
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import maintenance_pb2 as mt
+from mesos_py.v1 import registry_pb2 as reg
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.operators import window
 from tests.property.model_agent import AgentModel
 from tests.property.model_leaders import LeaderRun
+from tests.property.model_options import ROLES
 from tests.property.model_run import Run
 from tests.property.model_scheduler import Broken
 
 Event = agent_pb2.Event
 # Of a thousand steps so many are of these kinds; masters live longer than in other runs,
 # so that words about agents with tasks have time to come to their ends.
-_OPERATE, _STORE, _CHANGE = 15, 40, 3
+_OPERATE, _STORE, _CHANGE = 20, 40, 3
+_ROLES: Final = [*ROLES, *(f"{role}/below" for role in ROLES if role != "*"), "nobody's"]
+_SCALARS: Final = ("cpus", "mem")
 
 
 class OperatorRun(LeaderRun):
@@ -110,6 +119,36 @@ class OperatorRun(LeaderRun):
         if found:
             self._say("stop", maintenance.stop, [rng.choice(found)])
 
+    def _roles(self, rng: random.Random) -> None:
+        """One to three roles at once, some of it or all."""
+        changes = [
+            policies.Change(role, random_policy(rng), random_fields(rng))
+            for role in rng.sample(_ROLES, rng.randint(1, 3))
+        ]
+        force = rng.random() < 0.3
+        c, before = self.cluster, dict(self.cluster.decided_policies)
+        expected: dict[str, RolePolicy] = {}
+
+        def counts(now: Now) -> None:
+            self._then(now)
+            for role, policy in expected.items():
+                if c.policy(role) != policy:
+                    raise Broken(f"{role}: {policy} is said to be in effect: {c.policy(role)}")
+
+        try:
+            policies.update(c, changes, force, counts, self.world.clock.now())
+        except MesosPyError as error:
+            self.note("refused: roles: %s", error.message)
+            self.counters["refused: roles"] += 1
+            if c.decided_policies != before:
+                raise Broken(f"refused, and it has changed something: {error.message}") from error
+            return
+        self.note("roles %s", [(each.role, each.policy, each.fields) for each in changes])
+        self.counters["roles"] += 1
+        expected.update(
+            (each.role, c.decided_policies.get(each.role, DEFAULT_POLICY)) for each in changes
+        )
+
     def _answer(self, rng: random.Random) -> None:
         """A framework answers what it was asked, or what it was not."""
         frameworks = [each for each in self.cluster.frameworks.values() if each.connected]
@@ -143,6 +182,15 @@ class OperatorRun(LeaderRun):
         for offer in c.inverse.offers.values():
             if c.agents[offer.agent_id].unavailability is None:
                 raise Broken(f"{offer} is about a machine that stays")
+        self._check_policies()
+
+    def _check_policies(self) -> None:
+        c, found = self.cluster, recorded(self.world.records)
+        if c.policies != found:
+            raise Broken(f"in effect is {c.policies}, a successor would find {found}")
+        endless = dict.fromkeys(_SCALARS, 10**15)
+        for problem in problems(c.decided_policies, endless, {}):
+            raise Broken(f"cannot hold together: {problem}")
 
     def _sent(self, link: int, event: Any) -> None:
         super()._sent(link, event)
@@ -176,6 +224,41 @@ class OperatorRun(LeaderRun):
                 raise Broken(f"{agent.agent_id} is empty, and drains for ever")
 
 
+def recorded(records: Mapping[str, bytes]) -> dict[str, RolePolicy]:
+    """What the registry says of roles."""
+    found: dict[str, RolePolicy] = {}
+    for key, value in records.items():
+        kind, _, role = key.partition("/")
+        if kind == "role":
+            found[role] = policies.read_role(role, reg.Role.FromString(value))
+    for key, value in records.items():
+        kind, _, role = key.partition("/")
+        if kind == "weight":
+            weight = reg.Weight.FromString(value).weight
+            found[role] = replace(found.get(role, DEFAULT_POLICY), weight=weight)
+    return found
+
+
+def random_policy(rng: random.Random) -> pb.RolePolicy:
+    """Often nothing, sometimes what cannot be, mostly what may or may not hold."""
+    made = pb.RolePolicy()
+    if rng.random() < 0.3:
+        made.weight = rng.choice((0.5, 1.0, 2.0, 2.0, 0.0))
+    if rng.random() < 0.2:
+        made.priority = rng.randint(-2, 2)
+    for amounts in (made.guarantees, made.limits, made.need_limits):
+        for name in _SCALARS:
+            if rng.random() < 0.15:
+                amounts[name].value = rng.choice((0, 1, 2, 3, 1000))
+    if rng.random() < 0.1:
+        made.agents.extend(rng.sample(("host1", "host2", "nowhere"), rng.randint(1, 2)))
+    return made
+
+
+def random_fields(rng: random.Random) -> tuple[str, ...]:
+    return tuple(name for name in policies.FIELDS if rng.random() < 0.4)
+
+
 def _check_empty(model: AgentModel) -> None:
     alive = [key for key, task in model.tasks.items() if task.alive]
     if alive or model.executors:
@@ -188,9 +271,10 @@ _TABLE: Final[Sequence[tuple[int, Callable[[OperatorRun, random.Random], None]]]
     (12, OperatorRun._reactivate),
     (1, OperatorRun._mark_gone),
     (4, OperatorRun._schedule),
-    (1, OperatorRun._start),
+    (2, OperatorRun._start),
     (3, OperatorRun._stop),
     (4, OperatorRun._answer),
+    (10, OperatorRun._roles),
 )
 _WORDS: Final = [word for _, word in _TABLE]
 _OFTEN: Final = [often for often, _ in _TABLE]

@@ -380,11 +380,11 @@ class Run:
     def _operate(self, rng: random.Random) -> None:
         now = self.world.clock.now()
         self._called = True
-        if rng.random() < 0.5:
-            self.core.set_weight(rng.choice(ROLES), rng.choice((0.5, 1.0, 3.0)), now)
-            return
         tasks = [task for f in self.cluster.frameworks.values() for task in f.tasks.values()]
-        if tasks:
+        if rng.random() < 0.5:
+            weights = {rng.choice(ROLES): rng.choice((0.5, 1.0, 3.0))}
+            self.core.set_weights(weights, now, lambda: None)
+        elif tasks:
             self.core.kill_task(rng.choice(tasks), None)
 
     # ---- The end ---------------------------------------------------------------------------
