@@ -348,12 +348,13 @@ class AllocatorOptions:
 
     `min_offer` lists alternatives: an agent with less free than each of them is
     not offered (default of Mesos: 0.01 cpu or 32 MB); `min_offer_share`: nor one with
-    less free than this part of each of its cpus and mem (0 to 1).  `max_offer`: at most
-    so much of an agent is in one grant (scalars that it names; EMPTY: all that is free).
+    less free than this part of its cpus, or of its mem (0 to 1).  `max_offer`: at most
+    so much of an agent is in one grant (scalars that it names; EMPTY: all that is free);
+    who got a part gets no more of that agent in the same cycle, but may in the next.
     `unfair` names scarce scalars, which do not count towards the dominant share.
 
     `short_share`: this part of each agent's scalars is kept for tasks of at most
-    `short_max_s` (0: nothing is).  `fair_guarantee`: whoever has no guarantee from an
+    `short_max_s` (0: nothing is); it is granted by itself, beside what is for any task.  `fair_guarantee`: whoever has no guarantee from an
     operator is guaranteed a fair share of what is left (else nothing).
 
     `victims`: how what is to be taken back is chosen, by name ("youngest", "most-over",
@@ -395,8 +396,8 @@ class Allocator(ABC):
     def allocate(self, view: ClusterView, now_s: float) -> list[Grant]:
         """Decide who gets what is free, after each grant on the new shares.
 
-        At most one grant per (framework, role, agent); all grants of an agent
-        together fit what `view.free` says; none to an inactive framework or
+        At most one grant per (framework, role, agent, max_task_s); all grants of an
+        agent together fit what `view.free` says; none to an inactive framework or
         agent.  The work grows with what changed since the last call.
         """
 

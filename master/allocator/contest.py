@@ -8,7 +8,7 @@ from typing import NamedTuple
 from master.allocator.filters import blocked_until
 from master.allocator.ranking import OnFailure, Order
 from master.allocator.roles import Contender
-from master.allocator.room import NOTHING, Part, Room
+from master.allocator.room import NOTHING, Part, Room, Stage
 from mesos_py.allocation import AgentRow, ClusterView
 from mesos_py.resources import EMPTY, Resources
 
@@ -24,68 +24,149 @@ class Outcome(NamedTuple):
     failed: Exception | None = None
 
 
-def obstacle(contender: Contender, agent: AgentRow, part: Part, now_s: float) -> str:
-    """What keeps that part of an active agent from being offered: a code of SKIP_CODES,
-    or ""."""
+def obstacle(
+    contender: Contender, agent: AgentRow, free: Resources, part: Part, now_s: float
+) -> str:
+    """What keeps that part of what is free on an active agent from being offered: a code
+    of SKIP_CODES, or ""."""
     if not contender.gpu_capable and "gpus" in agent.total.scalars:
         return "gpu-only"
-    free = part.resources
-    if not free:
-        return part.code
+    if not part.resources:
+        return part.code or "too-small"
+    offered = part.whole
     refusals = contender.refusals.get(agent.agent_id)
-    if refusals and blocked_until(refusals, free, now_s) is not None:
+    if refusals and blocked_until(refusals, offered, now_s, part.max_task_s) is not None:
         return "filtered"
-    if contender.min_free and not any(map(free.contains, contender.min_free)):
-        return "too-small"
+    if contender.min_free and not any(map(offered.contains, contender.min_free)):
+        # Not the agent is too small then, but what may be had of it.
+        enough = part.code and any(map(free.contains, contender.min_free))
+        return part.code if enough else "too-small"
     if not contender.allows(agent.agent_id, agent.host):
         return "constraint"
     return ""
 
 
-def contest(
-    agents: Iterable[tuple[AgentRow, Collection[Contender] | None]],
-    view: ClusterView,
-    ranking: Order,
-    room: Room,
-    now_s: float,
-    on_failure: OnFailure,
-) -> Iterator[Outcome]:
-    """Go through the agents, each with those who may use it (None: everybody).
+class Contest:
+    """One cycle: agents are dealt out one by one, in one order of frameworks.
 
     The first in order who can use something on an agent gets the part of it that
-    `room` lets him have, then the order is made anew for what is left: one outcome
-    for each grant, and at the end of each agent one without a winner.  Nobody gets
-    two grants of one agent.  Somebody whose record raises is passed over for the rest
-    of the cycle.
+    `room` lets him have, then the order is made anew for what is left.  Somebody whose
+    record raises is passed over for the rest of the cycle.
     """
-    broken: set[Contender] = set()
-    room.begin(view, now_s)
-    for agent, who in agents:
+
+    def __init__(
+        self,
+        view: ClusterView,
+        ranking: Order,
+        room: Room,
+        now_s: float,
+        on_failure: OnFailure,
+        piecewise: bool = False,
+    ) -> None:
+        """The room's cycle has begun.  `piecewise`: a framework gets no second part of an
+        agent in this cycle."""
+        self._view = view
+        self._ranking = ranking
+        self._room = room
+        self._now_s = now_s
+        self._on_failure = on_failure
+        self._piecewise = piecewise
+        self._broken: set[Contender] = set()
+        # What was granted in this cycle: by agent, and by (framework, role, agent, how
+        # long its tasks may run).
+        self._granted: dict[str, Resources] = {}
+        self._taken: dict[tuple[Contender, str, float | None], Resources] = {}
+        # Who of a framework, which may have several roles, got the part of an agent.
+        self._sated: dict[tuple[str, str, float | None], Contender] = {}
+
+    def over(
+        self, agents: Iterable[tuple[AgentRow, Collection[Contender] | None]]
+    ) -> Iterator[Outcome]:
+        """Go through the agents, each with those who may use it (None: everybody): one
+        outcome for each grant, and at the end of each agent one without a winner."""
+        for agent, who in agents:
+            if who is None:
+                self._room.ask_all(agent.agent_id)
+            elif self._all_spent(who, agent):
+                continue
+            try:
+                free = self._free(agent)
+            except Exception as error:
+                yield Outcome(agent, EMPTY, failed=error)
+                continue
+            for stage in self._room.stages(agent, free) if free else ():
+                served: set[Contender] = set()
+                while free and (found := self._first(agent, free, stage, who, served)):
+                    yield Outcome(agent, free, *found)
+                    free = self._take(agent, free, *found)
+                    served.add(found[0])
+            yield Outcome(agent, free)
+
+    def _free(self, agent: AgentRow) -> Resources:
+        if not agent.active:
+            return EMPTY
+        free = self._view.free(agent.agent_id)
+        granted = self._granted.get(agent.agent_id)
+        return free if granted is None else free - granted
+
+    def _all_spent(self, who: Collection[Contender], agent: AgentRow) -> bool:
         try:
-            free = view.free(agent.agent_id) if agent.active else EMPTY
-        except Exception as error:
-            yield Outcome(agent, EMPTY, failed=error)
-            continue
-        served: set[Contender] = set()
-        while free:
-            found = None
-            for contender in ranking.walk(who, agent.agent_id):
-                if contender in broken or contender in served:
+            return all(self._room.spent(contender, agent) for contender in who)
+        except Exception:  # whose record it is shows when he is asked
+            return False
+
+    def _first(
+        self,
+        agent: AgentRow,
+        free: Resources,
+        stage: Stage,
+        who: Collection[Contender] | None,
+        served: Collection[Contender],
+    ) -> tuple[Contender, Part] | None:
+        agent_id, length_s = agent.agent_id, self._room.length_s(stage)
+        for contender in self._ranking.walk(who, agent_id):
+            if contender in self._broken or contender in served:
+                continue
+            if self._sated:
+                key = contender.framework_id, agent_id, length_s
+                if self._sated.get(key, contender) is not contender:
                     continue
-                try:
-                    part = room.part(contender, agent, free)
-                    if not obstacle(contender, agent, part, now_s):
-                        found = contender, part
-                        break
-                except Exception as error:
-                    broken.add(contender)
-                    on_failure(contender.framework_id, error)
-            if found is None:
-                break
-            winner, part = found
-            yield Outcome(agent, free, winner, part)
-            served.add(winner)
-            ranking.charge(winner, part.resources)
-            room.charge(winner, agent, part)
-            free = free - part.resources
-        yield Outcome(agent, free)
+            taken = self._taken.get((contender, agent_id, length_s), EMPTY)
+            try:
+                part = self._room.part(contender, agent, free, stage, taken)
+                if not obstacle(contender, agent, free, part, self._now_s):
+                    return contender, part
+            except Exception as error:
+                self._broken.add(contender)
+                self._on_failure(contender.framework_id, error)
+        return None
+
+    def _take(self, agent: AgentRow, free: Resources, winner: Contender, part: Part) -> Resources:
+        """Book the grant; what is left."""
+        agent_id = agent.agent_id
+        left = free - part.resources
+        self._ranking.charge(winner, part.resources)
+        self._room.charge(winner, agent, part, left)
+        self._granted[agent_id] = self._granted.get(agent_id, EMPTY) + part.resources
+        self._taken[winner, agent_id, part.max_task_s] = part.whole
+        if self._piecewise:
+            self._sated[winner.framework_id, agent_id, part.max_task_s] = winner
+        return left
+
+
+def hindrance(
+    contender: Contender, agent: AgentRow, free: Resources, room: Room, now_s: float
+) -> tuple[str, Part]:
+    """What keeps the contender from being offered anything of what is free on an active
+    agent, with the part that it is about: a code of SKIP_CODES, or ""."""
+    if not room.is_enough(agent, free):
+        return "too-small", NOTHING
+    found = "", NOTHING
+    for stage in room.lengths():
+        part = room.part(contender, agent, free, stage)
+        code = obstacle(contender, agent, free, part, now_s)
+        if not code:
+            return code, part
+        if stage == "long" or part.resources:
+            found = code, part
+    return found

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Protocol, TypeAlias
 
-from master.allocator.contest import Outcome, contest
+from master.allocator.contest import Contest, Outcome
 from master.allocator.explain import Explainer
 from master.allocator.failures import Failures
 from master.allocator.filters import Filters
@@ -43,6 +44,12 @@ from mesos_py.allocation import (
     Skip,
     Standing,
 )
+
+# Agents to look at, each with those who may use it now (None: everybody).
+Candidates: TypeAlias = dict[str, Collection[Contender] | None]
+
+# When to look again at an agent of which only a part was granted (`max_offer`).
+NEXT_PART_S: Final = 0.02
 
 
 class Seat(Protocol):
@@ -74,8 +81,10 @@ class Engine(Allocator):
         # Since the last cycle.  Dicts keep the order of events, which sets do not.
         self._dirty: dict[str, None] = {}
         self._awake: dict[Contender, None] = {}
-        # (framework, role, agent) of refusals that block no more.
+        # (framework, role, agent) that nothing keeps apart any more: a refusal that ended,
+        # or the cycle in which the framework got a part of the agent.
         self._loose: dict[tuple[str, str, str], None] = {}
+        self._next_part_s: float | None = None
         self._cycles = 0
         self._grants = 0
 
@@ -115,10 +124,12 @@ class Engine(Allocator):
             case FrameworkRemoved(framework_id):
                 self._apply(self.roster.remove(framework_id))
                 self._failures.forget(framework_id)
+                self._room.admission.forget(framework_id)
             case Revived(framework_id, roles):
                 self._revived(framework_id, roles)
             case PolicyChanged(role, policy):
                 self.roster.rule(role, policy)
+                self._room.follow_policies()
                 self._look_everywhere()
             case RevocationEnded():
                 pass
@@ -133,13 +144,16 @@ class Engine(Allocator):
             or math.isnan(refusal.until_s)
         ):
             return
-        granted = contender.granted.get(refusal.agent_id)
+        granted = contender.granted_for(refusal.max_task_s).get(refusal.agent_id)
         contender.declined = granted is None or refusal.resources.contains(granted)
         if self._filters.add(contender.refusals, refusal):
             self._loose[_pair(refusal)] = None
 
     def _agent_changed(self, agent: AgentRow, attributes_changed: bool) -> None:
+        known = self._agents.get(agent.agent_id)
         self._agents[agent.agent_id] = agent
+        if known is None or replace(known, why_inactive=agent.why_inactive) != agent:
+            self._room.admission.touch()
         if attributes_changed:
             self._forget_refusals(agent.agent_id)
         self._dirty[agent.agent_id] = None
@@ -151,6 +165,7 @@ class Engine(Allocator):
         self._dirty.pop(agent_id, None)
         self._forget_refusals(agent_id)
         self._failures.forget(agent_id)
+        self._room.remove_agent(agent_id)
         for contender in self.roster.everybody():
             contender.forget_agent(agent_id)
 
@@ -161,10 +176,12 @@ class Engine(Allocator):
     def _framework_changed(self, row: FrameworkRow) -> None:
         try:
             shift = self.roster.change(row)
+            self._room.admission.follow(row)
         except Exception as error:
             # Out until the next change: nothing half taken over may compete.
             self._failures.note(row.framework_id, error)
             shift = self.roster.remove(row.framework_id)
+            self._room.admission.forget(row.framework_id)
         self._apply(shift)
 
     def _apply(self, shift: Shift) -> None:
@@ -188,34 +205,44 @@ class Engine(Allocator):
     # ---- What to do about it --------------------------------------------
 
     def allocate(self, view: ClusterView, now_s: float) -> list[Grant]:
+        self._next_part_s = None
+        self._room.begin(view, self._dirty)
+        for framework_id in self._room.admission.refresh():
+            self._awake.update(dict.fromkeys(self.roster.contenders_of(framework_id)))
         candidates = self._candidates(now_s)
-        grants: list[Grant] = []
+        self._add_grown(candidates)
         if not candidates:
-            return grants
+            return []
         failed: dict[str, Exception] = {}
-        outcomes = contest(
-            [(self._agents[agent_id], who) for agent_id, who in self._rotated(candidates)],
+        contest = Contest(
             view,
             self.make_ranking(view, self._grants, failed.__setitem__),
             self._room,
             now_s,
             failed.__setitem__,
+            piecewise=bool(self.options.max_offer),
         )
-        for outcome in outcomes:
-            if outcome.winner is not None:
-                grants.append(self._granted(outcome.winner, outcome))
-            else:
-                self._settle(outcome, now_s)
+        grants: dict[tuple[str, str, str, float | None], Grant] = {}
+        while candidates:
+            agents = [(self._agents[agent_id], who) for agent_id, who in self._rotated(candidates)]
+            for outcome in contest.over(agents):
+                if outcome.winner is not None:
+                    self._granted(outcome.winner, outcome, grants)
+                else:
+                    self._settle(outcome, now_s)
+            # A grant may have given somebody more room than he had before.
+            candidates = {}
+            self._add_grown(candidates)
+        if self.options.max_offer:
+            self._loosen_parts(grants.values(), now_s)
         for framework_id, error in failed.items():
             self._failures.note(framework_id, error)
             self._failures.retry_later(self.roster.contenders_of(framework_id), now_s)
-        return grants
+        return list(grants.values())
 
     def next_wake_s(self) -> float | None:
-        end, retry = self._filters.next_end_s(), self._failures.retry_s()
-        if end is None or retry is None:
-            return retry if end is None else end
-        return min(end, retry)
+        wakes = (self._filters.next_end_s(), self._failures.retry_s(), self._next_part_s)
+        return min((wake for wake in wakes if wake is not None), default=None)
 
     def failures(self) -> Mapping[str, Failure]:
         return self._failures.all()
@@ -228,7 +255,8 @@ class Engine(Allocator):
             shares=self.shares_now(view),
             view=view,
             ranking=lambda on_failure: self.make_ranking(view, self._grants, on_failure),
-            room=Room(self.options, self.roster, self._agents),
+            room=lambda: self._room.rehearsal(view),
+            piecewise=bool(self.options.max_offer),
             now_s=now_s,
         ).skips(framework_id)
 
@@ -244,9 +272,11 @@ class Engine(Allocator):
             for role in self.roster.roles.values()
         }
 
-    def _candidates(self, now_s: float) -> dict[str, Collection[Contender] | None]:
-        """Agents to look at, each with those who may use it now (None: everybody)."""
-        found: dict[str, Collection[Contender] | None] = dict.fromkeys(self._dirty)
+    def waiting(self) -> Mapping[str, str]:
+        return dict(self._room.admission.waiting)
+
+    def _candidates(self, now_s: float) -> Candidates:
+        found: Candidates = dict.fromkeys(self._dirty)
         awake = frozenset(
             contender
             for contender in (*self._awake, *self._failures.due(now_s))
@@ -266,9 +296,26 @@ class Engine(Allocator):
                 found[agent_id] = {*who, loosened}
         return found
 
-    def _rotated(
-        self, candidates: dict[str, Collection[Contender] | None]
-    ) -> list[tuple[str, Collection[Contender] | None]]:
+    def _add_grown(self, candidates: Candidates) -> None:
+        """Those whom a guarantee or a limit held back and does no more, where it did."""
+        grown = frozenset(self._room.grown())
+        if not grown:
+            return
+        for agent_id in self._room.held_back():
+            who = candidates.get(agent_id, ())
+            if agent_id in self._open and who is not None:
+                candidates[agent_id] = grown.union(who)
+
+    def _loosen_parts(self, grants: Iterable[Grant], now_s: float) -> None:
+        """Who got a part of an agent may get another one in the next cycle."""
+        for grant in grants:
+            if grant.agent_id not in self._open:
+                continue
+            for contender in self.roster.contenders_of(grant.framework_id):
+                self._loose[contender.framework_id, contender.role, grant.agent_id] = None
+            self._next_part_s = now_s + NEXT_PART_S
+
+    def _rotated(self, candidates: Candidates) -> list[tuple[str, Collection[Contender] | None]]:
         """From another agent on in each cycle: among equals the first agent goes to
         the one who waited longest, and should not always be the same machine."""
         items = list(candidates.items())
@@ -279,13 +326,21 @@ class Engine(Allocator):
     def shares_now(self, view: ClusterView) -> Shares:
         return Shares(view.cluster_total(), self.options.unfair)
 
-    def _granted(self, winner: Contender, outcome: Outcome) -> Grant:
+    def _granted(
+        self,
+        winner: Contender,
+        outcome: Outcome,
+        grants: dict[tuple[str, str, str, float | None], Grant],
+    ) -> None:
+        """Book what the winner has there now in all: one grant, even if it took stages."""
         agent_id = outcome.agent.agent_id
         self._grants += 1
         self.roster.granted(winner, self._grants)
         part = outcome.part
-        winner.granted[agent_id] = part.resources
-        return Grant(winner.framework_id, winner.role, agent_id, part.resources, part.max_task_s)
+        winner.granted_for(part.max_task_s)[agent_id] = part.whole
+        key = winner.framework_id, winner.role, agent_id, part.max_task_s
+        grants.pop(key, None)
+        grants[key] = Grant(*key[:3], part.whole, part.max_task_s)
 
     def _settle(self, outcome: Outcome, now_s: float) -> None:
         agent_id = outcome.agent.agent_id

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from master.allocator.contest import Outcome, contest, obstacle
+from master.allocator.contest import Contest, Outcome, hindrance
 from master.allocator.failures import Failures
 from master.allocator.filters import blocked_until
 from master.allocator.ranking import OnFailure, Order, Shares
 from master.allocator.roles import Contender, Roster
-from master.allocator.room import Room
+from master.allocator.room import Part, Room
+from master.allocator.room_words import cap_words, short_words, size_words
 from mesos_py.allocation import AgentRow, ClusterView, FrameworkRow, Skip
 from mesos_py.resources import Resources
 
@@ -65,7 +66,8 @@ class Explainer:
     shares: Shares
     view: ClusterView
     ranking: Callable[[OnFailure], Order]
-    room: Room
+    room: Callable[[], Room]
+    piecewise: bool
     now_s: float
 
     def skips(self, framework_id: str) -> list[Skip]:
@@ -101,9 +103,13 @@ class Explainer:
         holders: str | None = None
         everywhere = ((agent, None) for agent in self.agents.values())
         seen: AgentRow | None = None
-        for outcome in contest(
-            everywhere, self.view, ranking, self.room, self.now_s, errors.__setitem__
-        ):
+        contest = Contest(
+            self.view, ranking, self.room(), self.now_s, errors.__setitem__, self.piecewise
+        )
+        # What keeps it from anything is told as of now, not as it is when others, who
+        # come first, have been served.
+        room = self.room()
+        for outcome in contest.over(everywhere):
             if outcome.winner in competing:
                 return []
             if row.framework_id in errors:
@@ -114,7 +120,7 @@ class Explainer:
             if holders is None and outcome.agent.active and not outcome.free:
                 holders = self._holders(row.framework_id)
             for contender in competing:
-                code, text = self._reason(contender, outcome, ranking, holders or "")
+                code, text = self._reason(contender, outcome, ranking, room, holders or "")
                 role = f"role {contender.role!r}: " if len(row.roles) > 1 else ""
                 reasons.add(code, role + text if code in _OF_ROLE else text, outcome.agent)
         if row.framework_id in errors:
@@ -123,7 +129,7 @@ class Explainer:
         return [*general, *reasons.skips()]
 
     def _reason(
-        self, contender: Contender, outcome: Outcome, ranking: Order, holders: str
+        self, contender: Contender, outcome: Outcome, ranking: Order, room: Room, holders: str
     ) -> tuple[str, str]:
         agent, free = outcome.agent, outcome.free
         if not agent.active:
@@ -132,25 +138,40 @@ class Explainer:
             return "error", f"its free resources cannot be told: {outcome.failed!r}"
         if not free:
             return "nothing-free", f"all of it is offered or allocated{holders}"
-        part = self.room.part(contender, agent, free)
-        code = obstacle(contender, agent, part, self.now_s)
+        code, part = hindrance(contender, agent, free, room, self.now_s)
         if not code and outcome.winner is not None:
             return "outranked", _outranked(contender, outcome.winner, ranking)
-        return code, self._obstacle_text(code, contender, agent, free)
+        if not code:
+            return "outranked", "others come first, and take up all that may be given away"
+        return code, self._obstacle_text(code, contender, agent, free, part, room)
 
     def _obstacle_text(
-        self, code: str, contender: Contender, agent: AgentRow, free: Resources
+        self,
+        code: str,
+        contender: Contender,
+        agent: AgentRow,
+        free: Resources,
+        part: Part,
+        room: Room,
     ) -> str:
         if code == "filtered":
             refusals = contender.refusals[agent.agent_id]
-            until = blocked_until(refusals, free, self.now_s) or self.now_s
-            left = f"asked again in {until - self.now_s:.1f} s"
+            until = blocked_until(refusals, part.whole, self.now_s, part.max_task_s)
+            left = f"asked again in {(until or self.now_s) - self.now_s:.1f} s"
             return f"declined by the framework itself, {left} or when more is free"
         if code == "too-small":
-            least = " or ".join(str(wanted) for wanted in contender.min_free)
-            return f"{free} is free, offered from {least} on"
+            return size_words(room, contender, agent, free, part)
         if code == "constraint":
             return f"excluded by the framework's constraint: {contender.constraint}"
+        if code == "not-admitted":
+            return room.admission.waiting[contender.framework_id]
+        if code == "reserved":
+            owners = " and ".join(map(repr, sorted(room.reservations.owners(agent))))
+            return f"kept for role {owners} and those below it"
+        if code in ("limit", "quota"):
+            return cap_words(room, contender, agent, free)
+        if code == "short-only":
+            return short_words(room, agent, free)
         return "has gpus, which are kept for frameworks that can use them"
 
     def _holders(self, framework_id: str) -> str:
@@ -175,7 +196,9 @@ class Explainer:
 
 
 # Reasons that may differ between the roles of one framework.
-_OF_ROLE: Final = frozenset({"filtered", "too-small", "constraint", "outranked"})
+_OF_ROLE: Final = frozenset(
+    {"filtered", "too-small", "constraint", "outranked", "reserved", "limit", "quota", "short-only"}
+)
 
 
 def _outranked(contender: Contender, winner: Contender, ranking: Order) -> str:

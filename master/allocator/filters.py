@@ -21,13 +21,21 @@ _SLACK: Final = 256
 Book: TypeAlias = dict[str, list[Refusal]]
 
 
-def blocked_until(refusals: Sequence[Refusal], candidate: Resources, now_s: float) -> float | None:
-    """When the last refusal that covers the candidate ends; None: nothing blocks it."""
+def blocked_until(
+    refusals: Sequence[Refusal],
+    candidate: Resources,
+    now_s: float,
+    max_task_s: float | None = None,
+) -> float | None:
+    """When the last refusal that covers the candidate ends; None: nothing blocks it.
+
+    Whoever refuses what is kept for short tasks may want the same for long ones."""
     until = None
     for refusal in refusals:
         if (
             refusal.until_s > now_s
             and (until is None or refusal.until_s > until)
+            and (refusal.max_task_s is None or max_task_s is not None)
             # What comes back from an offer is mostly the very bundle that was refused.
             and (refusal.resources is candidate or refusal.resources.contains(candidate))
         ):
@@ -111,4 +119,8 @@ def _is_live(refusal: Refusal, book: Book) -> bool:
 
 def _covers(one: Refusal, other: Refusal) -> bool:
     """Whether `other` blocks nothing that `one` does not block at least as long."""
-    return one.until_s >= other.until_s and one.resources.contains(other.resources)
+    return (
+        one.until_s >= other.until_s
+        and (one.max_task_s is None or other.max_task_s is not None)
+        and one.resources.contains(other.resources)
+    )

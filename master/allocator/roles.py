@@ -28,6 +28,7 @@ class Contender:
         "gpu_capable",
         "granted",
         "granted_at",
+        "granted_short",
         "min_free",
         "name",
         "priority",
@@ -48,8 +49,9 @@ class Contender:
         self.declined = False
         # The number of its last grant among all grants; 0: never.
         self.granted_at = 0
-        # What it was granted last, by agent.
+        # What it was granted last, by agent: for any tasks, and for short ones.
         self.granted: dict[str, Resources] = {}
+        self.granted_short: dict[str, Resources] = {}
         self.refusals: Book = {}
         self._allowed: dict[str, tuple[Host, bool]] = {}
 
@@ -74,6 +76,11 @@ class Contender:
         self.min_free = min_free
         return changed
 
+    def granted_for(self, max_task_s: float | None) -> dict[str, Resources]:
+        """What it was granted last, by agent, for tasks of any length (None) or short
+        ones."""
+        return self.granted if max_task_s is None else self.granted_short
+
     def allows(self, agent_id: str, host: Host) -> bool:
         """Whether its constraint holds there; patterns over many hosts are slow."""
         if self.constraint is None:
@@ -85,6 +92,7 @@ class Contender:
 
     def forget_agent(self, agent_id: str) -> None:
         self.granted.pop(agent_id, None)
+        self.granted_short.pop(agent_id, None)
         self._allowed.pop(agent_id, None)
 
 
@@ -179,6 +187,10 @@ class Roster:
 
     def row(self, framework_id: str) -> FrameworkRow | None:
         return self._rows.get(framework_id)
+
+    def rows(self) -> list[FrameworkRow]:
+        """All frameworks, in the order in which they came."""
+        return list(self._rows.values())
 
     def contender(self, framework_id: str, role: str) -> Contender | None:
         known = self.roles.get(role)

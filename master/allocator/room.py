@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
 
+from master.allocator.admission import Admission
+from master.allocator.quota import Quota
+from master.allocator.reservations import Reservations, may_use
 from master.allocator.roles import Contender, Roster
+from master.allocator.sums import SHARED, UNCOUNTED, FreeSums
 from mesos_py.allocation import AgentRow, AllocatorOptions, ClusterView
-from mesos_py.resources import EMPTY, Resources
+from mesos_py.policy import RolePolicy
+from mesos_py.resources import EMPTY, MILLI, WHOLE_ONLY, Resources
+
+# In this order an agent is dealt out: what roles lack of their guarantees, what is free
+# for tasks of any length, what is kept for short ones.
+Stage: TypeAlias = Literal["owed", "long", "short"]
+
+# Where none of these may be given, nothing is: no task runs without.
+ESSENTIAL: Final = ("cpus", "mem")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`resources` may be granted, for tasks of at most `max_task_s` (None: any).  Where
-    they are EMPTY, `code` says why: one of SKIP_CODES."""
+    """`resources` may be granted, for tasks of at most `max_task_s` (None: any).
+
+    `whole` is all that the framework is granted there in this cycle then.  Where that
+    is not enough `code` says what keeps the rest: one of SKIP_CODES, or "".
+    """
 
     resources: Resources
     code: str = ""
     max_task_s: float | None = None
+    whole: Resources = EMPTY
 
 
 NOTHING = Part(EMPTY)
@@ -27,22 +44,263 @@ class Room:
     """The rules of operators: what is free is not free for everybody.
 
     `begin` opens a cycle and takes what it needs from the view; `charge` tells of each
-    grant made in it, which the view does not show yet.
+    grant made in it, which the view does not show yet; `grown` names whom a rule held
+    back that gives way now.
     """
 
     def __init__(
-        self, options: AllocatorOptions, roster: Roster, agents: Mapping[str, AgentRow]
+        self,
+        options: AllocatorOptions,
+        roster: Roster,
+        agents: Mapping[str, AgentRow],
+        admission: Admission | None = None,
     ) -> None:
-        self._options = options
+        self.options = options
         self._roster = roster
         self._agents = agents
+        self._sums = FreeSums()
+        self._piece = dict(options.max_offer.scalars)
+        self.admission = admission if admission is not None else Admission(roster, agents)
+        # Agents on which a guarantee or a limit held somebody back, and how much each
+        # role could have had more then, the least: (role, on agents of its own) -> ...
+        self._short_of: dict[str, None] = {}
+        self._backlog: dict[tuple[str, bool], dict[str, int]] = {}
+        # Scalars granted in this cycle for tasks of any length, by agent.
+        self._long: dict[str, dict[str, int]] = {}
+        self.follow_policies()
 
-    def begin(self, view: ClusterView, now_s: float) -> None:
-        """A cycle begins."""
+    # ---- What happens ---------------------------------------------------
 
-    def part(self, contender: Contender, agent: AgentRow, free: Resources) -> Part:
-        """What of `free` the contender may have there."""
-        return Part(free)
+    def follow_policies(self) -> None:
+        """The policies of roles have changed."""
+        policies: dict[str, RolePolicy] = {
+            role.name: role.policy
+            for role in self._roster.roles.values()
+            if not role.policy.is_default
+        }
+        self.reservations = Reservations(policies)
+        self.quota = Quota(policies)
+        self.admission.rule(policies, self.reservations)
+        self._sums = FreeSums()
+        self._all_unknown = True
+        self._short_of.clear()
+        self._backlog.clear()
 
-    def charge(self, contender: Contender, agent: AgentRow, part: Part) -> None:
-        """It was granted."""
+    def remove_agent(self, agent_id: str) -> None:
+        self._sums.drop(agent_id)
+        self._short_of.pop(agent_id, None)
+        self.admission.touch()
+
+    # ---- One cycle ------------------------------------------------------
+
+    def begin(self, view: ClusterView, changed: Iterable[str]) -> None:
+        """A cycle begins; on the `changed` agents something else may be free now."""
+        self._view = view
+        self._long.clear()
+        if self.quota.guarantees:
+            for agent_id in self._agents if self._all_unknown else changed:
+                self._look(agent_id)
+            self._all_unknown = False
+        if self.quota:
+            self.quota.begin(view, self._sums.pools())
+
+    def rehearsal(self, view: ClusterView) -> Room:
+        """The same at the beginning of a cycle now, to be played with."""
+        room = Room(self.options, self._roster, self._agents, self.admission.copy())
+        room.begin(view, ())
+        return room
+
+    def grown(self) -> list[Contender]:
+        """Who could be given more now than when a guarantee or a limit held him back;
+        `held_back` are the agents where that was."""
+        found: dict[Contender, None] = {}
+        for key in list(self._backlog):
+            role, own = key
+            try:
+                caps = self.quota.caps(role, own)
+            except Exception:  # whoever is under it is passed over, and tried again
+                continue
+            least = self._backlog[key]
+            if any(name not in caps or caps[name].most > least[name] for name in least):
+                del self._backlog[key]
+                known = self._roster.roles.get(role)
+                found.update(dict.fromkeys(known.contending.values() if known else ()))
+        return list(found)
+
+    def held_back(self) -> Collection[str]:
+        return self._short_of
+
+    def ask_all(self, agent_id: str) -> None:
+        """Everybody is about to be asked there: whom a rule held back shows anew."""
+        self._short_of.pop(agent_id, None)
+
+    def stages(self, agent: AgentRow, free: Resources) -> tuple[Stage, ...]:
+        """How what is free there is dealt out; () if it is too little for anybody."""
+        if not self.is_enough(agent, free):
+            return ()
+        if self.options.short_share:
+            return ("owed", "long", "short") if self.quota.owes else ("long", "short")
+        return ("owed", "long") if self.quota.owes else ("long",)
+
+    def lengths(self) -> tuple[Stage, ...]:
+        """The stages in which anybody may be granted something."""
+        return ("long", "short") if self.options.short_share else ("long",)
+
+    def length_s(self, stage: Stage) -> float | None:
+        """How long tasks on what is granted then may run; None: any time."""
+        return self.options.short_max_s if stage == "short" else None
+
+    def is_enough(self, agent: AgentRow, free: Resources) -> bool:
+        """Whether as much of the agent is free as the operator wants offered
+        (`min_offer_share`)."""
+        share = self.options.min_offer_share
+        return not share or all(
+            free.scalars.get(name, 0) >= share * agent.total.scalars.get(name, 0)
+            for name in ESSENTIAL
+        )
+
+    def spent(self, contender: Contender, agent: AgentRow) -> bool:
+        """Whether the contender can be given nothing on agents such as this one, since
+        a guarantee or a limit is used up.  Noted as held back there."""
+        if not self.quota:
+            return False
+        own = bool(self.reservations.owners(agent))
+        caps = self.quota.caps(contender.role, own)
+        gone = [name for name in ESSENTIAL if name in caps and not caps[name].most]
+        for name in gone:
+            self._note_back(contender.role, own, agent.agent_id, name, 0)
+        return bool(gone)
+
+    def part(
+        self,
+        contender: Contender,
+        agent: AgentRow,
+        free: Resources,
+        stage: Stage = "long",
+        taken: Resources = EMPTY,
+    ) -> Part:
+        """What of `free` the contender may have there, after what he has `taken` in this
+        cycle already.  Raises what the view raised for his role."""
+        if contender.framework_id in self.admission.waiting:
+            return Part(EMPTY, "not-admitted")
+        owners = self.reservations.owners(agent)
+        if owners and not may_use(contender.role, owners):
+            return Part(EMPTY, "reserved")
+        code, max_task_s = "", None
+        rest = free
+        if self.options.short_share:
+            rest = self._of_length(agent, free, stage)
+            code = "short-only" if rest is not free else ""
+            max_task_s = self.length_s(stage)
+        if self.quota:
+            rest, code = self._within_caps(contender.role, agent, rest, stage, bool(owners), code)
+        if self._piece:
+            rest = self._one_piece(rest, taken)
+        if not rest:
+            return Part(EMPTY, code)
+        return Part(rest, code, max_task_s, taken + rest if taken else rest)
+
+    def charge(self, contender: Contender, agent: AgentRow, part: Part, left: Resources) -> None:
+        """It was granted; `left` is still free there."""
+        if part.max_task_s is None and self.options.short_share:
+            long = self._long.setdefault(agent.agent_id, {})
+            for name, milli in part.resources.scalars.items():
+                long[name] = long.get(name, 0) + milli
+        if self.quota:
+            pool = self._pool(agent)
+            self.quota.charge(contender.role, part.resources.scalars, pool)
+            if self.quota.guarantees:
+                self._sums.put(agent.agent_id, pool, left.scalars)
+
+    # ---- The rules ------------------------------------------------------
+
+    def long_room(self, agent: AgentRow) -> dict[str, int]:
+        """What tasks of any length may still have there, whether or not it is free."""
+        held = self._view.held_for_long(agent.agent_id)
+        granted = self._long.get(agent.agent_id, {})
+        return {
+            name: max(milli - self._kept(name, milli) - held.get(name, 0) - granted.get(name, 0), 0)
+            for name, milli in agent.total.scalars.items()
+        }
+
+    def _kept(self, name: str, total: int) -> int:
+        """For short tasks; of what comes in whole pieces, whole pieces."""
+        kept = int(total * self.options.short_share)
+        return kept - kept % MILLI if name in WHOLE_ONLY else kept
+
+    def _of_length(self, agent: AgentRow, free: Resources, stage: Stage) -> Resources:
+        most = self.long_room(agent)
+        if stage == "short":
+            # What is free for tasks of any length is offered as such only.
+            most = {name: max(milli - most[name], 0) for name, milli in free.scalars.items()}
+        return shrunk(free, most)
+
+    def _within_caps(
+        self, role: str, agent: AgentRow, rest: Resources, stage: Stage, own: bool, code: str
+    ) -> tuple[Resources, str]:
+        caps = self.quota.caps(role, own)
+        owed = self.quota.owed(role) if stage == "owed" else {}
+        if stage == "owed" and not any(name in rest.scalars for name in owed):
+            return EMPTY, "quota"
+        most = {}
+        gone = False
+        for name, cap in caps.items():
+            amount = cap.most
+            if name in owed:
+                # Beyond that it comes after those who have no guarantee.
+                amount = min(amount, owed[name])
+            nothing = not amount and name in ESSENTIAL
+            gone = gone or nothing
+            if nothing or amount < rest.scalars.get(name, 0):
+                most[name] = amount
+                if stage != "owed":
+                    code = cap.code
+                    self._note_back(role, own, agent.agent_id, name, amount)
+        if gone:
+            return EMPTY, code
+        return (shrunk(rest, most) if most else rest), code
+
+    def _one_piece(self, rest: Resources, taken: Resources) -> Resources:
+        most = {
+            name: max(milli - taken.scalars.get(name, 0), 0) for name, milli in self._piece.items()
+        }
+        return shrunk(rest, most)
+
+    def _note_back(self, role: str, own: bool, agent_id: str, name: str, most: int) -> None:
+        self._short_of[agent_id] = None
+        least = self._backlog.setdefault((role, own), {})
+        least[name] = min(most, least.get(name, most))
+
+    # ---- What is free in all --------------------------------------------
+
+    def _look(self, agent_id: str) -> None:
+        agent = self._agents.get(agent_id)
+        if agent is None:
+            return
+        try:
+            free = self._view.free(agent_id) if agent.active else EMPTY
+        except Exception:  # noted when it is its turn
+            free = EMPTY
+        self._sums.put(agent_id, self._pool(agent), free.scalars)
+
+    def _pool(self, agent: AgentRow) -> str | None:
+        owners = self.reservations.owners(agent)
+        if not owners:
+            return SHARED
+        return next(iter(owners)) if len(owners) == 1 else UNCOUNTED
+
+
+def shrunk(resources: Resources, most: Mapping[str, int]) -> Resources:
+    """At most so much of the scalars that `most` names; the rest goes along, but not
+    without any scalar where there was one.  The same object if nothing is cut."""
+    scalars = resources.scalars
+    if not any(name in scalars and scalars[name] > amount for name, amount in most.items()):
+        return resources
+    cut = {}
+    for name, milli in scalars.items():
+        amount = min(milli, most.get(name, milli))
+        if name in WHOLE_ONLY:
+            amount -= amount % MILLI
+        if amount:
+            cut[name] = amount
+    return Resources(cut, resources.ranges, resources.sets) if cut else EMPTY

@@ -2,7 +2,8 @@
 
 `AllocatorHarness` tells the allocator what happens, runs its cycles, checks every
 grant against the rules of `mesos_py.allocation` and books it as an offer.  It keeps
-its own simple model of refusals, so that it can say who could use what.
+its own simple models, of refusals here and of the rules of operators in
+`allocator_rules`, so that it can say who could use what.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from mesos_py.allocation import (
 from mesos_py.constraints import Constraint, Host, Term
 from mesos_py.policy import RolePolicy, ancestors
 from mesos_py.resources import EMPTY, Resources
+from mesos_py.testing.allocator_rules import Rules
 
 # With more refusals in force for one framework, role and agent, an allocator may
 # have forgotten some.
@@ -115,10 +117,24 @@ class AllocatorHarness:
         self.now_s = 1000.0
         self.agents: dict[str, AgentRow] = {}
         self.frameworks: dict[str, FrameworkRow] = {}
-        self.policies = dict(self.options.policies)
         # What is out: grants that were neither declined nor finished, oldest first.
         self.held: list[Grant] = []
         self._refusals: dict[tuple[str, str, str], list[Refusal]] = {}
+        self.policies: dict[str, RolePolicy] = dict(self.options.policies)
+        # At the beginning of the last cycle, and who was granted something in it: by
+        # framework, agent and how long tasks may run there.
+        self._free_before: dict[str, Resources] = {}
+        self._just_granted: set[tuple[str, str, float | None]] = set()
+
+    @property
+    def rules(self) -> Rules:
+        """What operators allow, as things stand now."""
+        ruled = {
+            role: one
+            for role, one in self.policies.items()
+            if one.guarantee or one.limit or one.agents
+        }
+        return Rules(self.options, ruled, self.cluster, self.agents)
 
     # ---- What happens ---------------------------------------------------
 
@@ -177,6 +193,11 @@ class AllocatorHarness:
         for grant in [grant for grant in self.held if grant.framework_id == framework_id]:
             self.give_back(grant)
 
+    def policy(self, role: str, policy: RolePolicy) -> None:
+        """All that operators say of the role from now on."""
+        self.allocator.tell(PolicyChanged(role, policy))
+        self.policies[role] = policy
+
     def suppress(self, framework_id: str, *roles: str) -> None:
         row = self.frameworks[framework_id]
         self.change_framework(framework_id, suppressed=row.suppressed | set(roles or row.roles))
@@ -232,15 +253,18 @@ class AllocatorHarness:
 
     def cycle(self) -> list[Grant]:
         """One cycle, its grants checked one by one and booked as offers."""
+        self._free_before = {one: self.cluster.free(one) for one in self.agents}
+        self._just_granted.clear()
         grants = self.allocator.allocate(self.cluster, self.now_s)
-        seen: set[tuple[str, str, str]] = set()
+        seen: set[tuple[str, str, str, float | None]] = set()
         for grant in grants:
-            key = (grant.framework_id, grant.role, grant.agent_id)
+            key = (grant.framework_id, grant.role, grant.agent_id, grant.max_task_s)
             assert key not in seen, f"two grants in one cycle for {key}"
             seen.add(key)
             self.check(grant)
             self.cluster.hold(grant)
             self.held.append(grant)
+            self._just_granted.add((grant.framework_id, grant.agent_id, grant.max_task_s))
         return grants
 
     def cycles(self, most: int = 100) -> list[Grant]:
@@ -258,14 +282,32 @@ class AllocatorHarness:
         free = self.cluster.free(grant.agent_id)
         assert grant.resources, f"an empty grant: {grant}"
         assert free.contains(grant.resources), f"only {free} is free: {grant}"
-        why_not = self.hindrance(grant.framework_id, grant.role, grant.agent_id, grant.resources)
+        before = self._free_before.get(grant.agent_id, EMPTY)
+        why_not = self.hindrance(
+            grant.framework_id,
+            grant.role,
+            grant.agent_id,
+            grant.resources,
+            grant.max_task_s,
+            before,
+        )
         assert not why_not, f"{why_not}: {grant}"
 
-    def hindrance(self, framework_id: str, role: str, agent_id: str, offered: Resources) -> str:
-        """Why `offered` of the agent may not be granted; "" if it may."""
+    def hindrance(
+        self,
+        framework_id: str,
+        role: str,
+        agent_id: str,
+        offered: Resources,
+        max_task_s: float | None = None,
+        before: Resources | None = None,
+        rules: Rules | None = None,
+    ) -> str:
+        """Why `offered` of the agent may not be granted; "" if it may.
+
+        `before`: what was free there when the cycle began (None: as much as now)."""
         row = self.frameworks.get(framework_id)
         agent = self.agents.get(agent_id)
-        free = self.cluster.free(agent_id)
         if row is None or not row.active:
             return "the framework is unknown or inactive"
         if not _competes(row, role):
@@ -276,25 +318,49 @@ class AllocatorHarness:
             return "the agent has gpus and the framework is not capable"
         if role in row.constraints and not row.constraints[role].allows(agent.host):
             return "the constraint excludes the agent"
-        if not fits_any(free, row.min_free.get(role, self.options.min_offer)):
-            return "less is free than is wanted"
-        if self._is_refused((framework_id, role, agent_id), offered):
+        if not fits_any(offered, row.min_free.get(role, self.options.min_offer)):
+            return "that is less than is wanted"
+        if self._is_refused((framework_id, role, agent_id), offered, max_task_s):
             return "refused by the framework"
-        return ""
+        if row.framework_id in self.allocator.waiting():
+            return "the framework is not admitted"
+        if before is None:
+            before = self.cluster.free(agent_id)
+        return _against_rules(rules or self.rules, role, agent, offered, max_task_s, before)
 
     def left_out(self) -> list[tuple[str, str, str]]:
-        """(framework, role, agent) that could be granted all that is free there."""
+        """(framework, role, agent) that could be granted all that it may have of what is
+        free there; to be asked right after a cycle."""
         found = []
-        pairs = list(self.competing())
-        for agent_id in self.agents:
-            free = self.cluster.free(agent_id)
-            if free:
-                found += [
-                    (framework_id, role, agent_id)
-                    for framework_id, role in pairs
-                    if not self.hindrance(framework_id, role, agent_id, free)
-                ]
+        rules, pairs = self.rules, list(self.competing())
+        for agent_id, agent in self.agents.items():
+            if not self.cluster.free(agent_id):
+                continue
+            for framework_id, role in pairs:
+                for bundle, length_s in rules.bundles(role, agent):
+                    if (
+                        bundle
+                        and not self._had_its_part(framework_id, agent_id, length_s)
+                        and not self.hindrance(
+                            framework_id, role, agent_id, bundle, length_s, rules=rules
+                        )
+                    ):
+                        found.append((framework_id, role, agent_id))
         return found
+
+    def must_wake(self) -> bool:
+        """Whether somebody got a part of an agent and may get another in the next cycle."""
+        just_granted = self._just_granted.copy()
+        try:
+            self._just_granted.clear()
+            return bool(self.left_out())
+        finally:
+            self._just_granted.update(just_granted)
+
+    def _had_its_part(self, framework_id: str, agent_id: str, length_s: float | None) -> bool:
+        """Whether it has to wait for the next cycle (`max_offer`)."""
+        granted = (framework_id, agent_id, length_s) in self._just_granted
+        return bool(self.options.max_offer) and granted
 
     # ---- The model of refusals --------------------------------------------
 
@@ -306,7 +372,14 @@ class AllocatorHarness:
     def _refuse(self, grant: Grant, resources: Resources, seconds: float) -> None:
         """As the master does it: told before the agent is told as freed."""
         until_s = self.now_s + seconds
-        refusal = Refusal(grant.framework_id, grant.role, grant.agent_id, resources, until_s)
+        refusal = Refusal(
+            grant.framework_id,
+            grant.role,
+            grant.agent_id,
+            resources,
+            until_s,
+            grant.max_task_s,
+        )
         key = (grant.framework_id, grant.role, grant.agent_id)
         row = self.frameworks.get(grant.framework_id)
         if row is not None and _competes(row, grant.role) and grant.agent_id in self.agents:
@@ -314,11 +387,17 @@ class AllocatorHarness:
             self._refusals[key] = [*kept, refusal]
         self.allocator.tell(refusal)
 
-    def _is_refused(self, key: tuple[str, str, str], offered: Resources) -> bool:
+    def _is_refused(
+        self, key: tuple[str, str, str], offered: Resources, max_task_s: float | None
+    ) -> bool:
         in_force = [one for one in self._refusals.get(key, []) if one.until_s > self.now_s]
         if len(in_force) > REFUSALS_KEPT:
             return False
-        return any(one.resources.contains(offered) for one in in_force)
+        return any(
+            one.resources.contains(offered)
+            for one in in_force
+            if one.max_task_s is None or max_task_s is not None
+        )
 
     def _forget_refusals(
         self,
@@ -341,6 +420,26 @@ class AllocatorHarness:
 
 def _competes(row: FrameworkRow, role: str) -> bool:
     return row.active and role in row.roles and role not in row.suppressed
+
+
+def _against_rules(
+    rules: Rules,
+    role: str,
+    agent: AgentRow,
+    offered: Resources,
+    max_task_s: float | None,
+    before: Resources,
+) -> str:
+    if not rules.may_use(role, agent):
+        return "the agent is reserved"
+    if not rules.is_enough(agent, before):
+        return "too little of the agent is free"
+    lengths = {length_s: bundle for bundle, length_s in rules.bundles(role, agent)}
+    if max_task_s not in lengths:
+        return f"nothing is kept for tasks of {max_task_s} s"
+    if not lengths[max_task_s].contains(offered):
+        return f"more than {lengths[max_task_s]}, which the role may have"
+    return ""
 
 
 def winners(grants: Iterable[Grant]) -> list[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence, Set
 
 from mesos_py.allocation import Freed, Grant
 from mesos_py.constraints import Constraint, Host, Term
@@ -14,7 +14,6 @@ _AGENTS = 6
 _FRAMEWORKS = 6
 # Some are above others, one is below a role that nobody names.
 _ROLES = ("r", "r/x", "r/x/deep", "s/z", "t")
-_RULED = (*_ROLES, "s")
 
 
 class RandomRun:
@@ -24,6 +23,10 @@ class RandomRun:
     wake-ups.  With `explain` everybody is explained before each cycle, and what is
     explained must agree with what then happens.
     """
+
+    # Reasons that may be over within a cycle, since others are served before.
+    passing: Set[str] = frozenset({"outranked"})
+    roles: Sequence[str] = _ROLES
 
     def __init__(
         self, harness: AllocatorHarness, dice: random.Random, explain: bool = False
@@ -70,6 +73,8 @@ class RandomRun:
         assert not left_out, f"could be granted and were not: {left_out}"
         wake_s = h.allocator.next_wake_s()
         assert wake_s is None or wake_s > h.now_s, "wakes up for what is over"
+        if h.must_wake():
+            assert wake_s is not None, "no wake-up though more may be granted at once"
         if self.dice.random() < 0.1:
             self._check_wake(wake_s)
 
@@ -79,7 +84,7 @@ class RandomRun:
         waiting = set()
         for framework_id in h.frameworks:
             codes = {skip.code for skip in h.allocator.explain(framework_id, h.cluster, h.now_s)}
-            if codes and "outranked" not in codes:
+            if codes and not codes & self.passing:
                 waiting.add(framework_id)
         return waiting
 
@@ -124,7 +129,7 @@ class RandomRun:
     def _add_framework(self) -> None:
         if len(self.harness.frameworks) < _FRAMEWORKS:
             self._born += 1
-            roles = self.dice.sample(_ROLES, self.dice.randint(1, 3))
+            roles = self.dice.sample(self.roles, self.dice.randint(1, 3))
             gpu_capable = self.dice.random() < 0.3
             self.harness.framework(f"f{self._born}", *roles, gpu_capable=gpu_capable)
 
@@ -135,12 +140,12 @@ class RandomRun:
     def _change_framework(self) -> None:
         if not self.harness.frameworks:
             return
-        role = self.dice.choice(_ROLES)
+        role = self.dice.choice(self.roles)
         match self.dice.randint(0, 4):
             case 0:
                 self.harness.change_framework(self._framework(), active=self.dice.random() < 0.7)
             case 1:
-                roles = tuple(self.dice.sample(_ROLES, self.dice.randint(1, 3)))
+                roles = tuple(self.dice.sample(self.roles, self.dice.randint(1, 3)))
                 self.harness.change_framework(self._framework(), roles=roles)
             case 2:
                 constraint = _in_rack(self.dice.choice("xyz"))
@@ -155,7 +160,7 @@ class RandomRun:
 
     def _suppress(self) -> None:
         if self.harness.frameworks:
-            self.harness.suppress(self._framework(), self.dice.choice(_ROLES))
+            self.harness.suppress(self._framework(), self.dice.choice(self.roles))
 
     def _revive(self) -> None:
         if self.harness.frameworks:
@@ -164,7 +169,7 @@ class RandomRun:
     def _rule(self) -> None:
         weight = self.dice.choice((0.5, 1.0, 2.0, 3.0))
         priority = self.dice.choice((0, 0, 1))
-        self.harness.rule(self.dice.choice(_RULED), weight=weight, priority=priority)
+        self.harness.rule(self.dice.choice((*self.roles, "s")), weight=weight, priority=priority)
 
     def _decline(self) -> None:
         if self.harness.held:

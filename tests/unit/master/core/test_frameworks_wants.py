@@ -2,8 +2,8 @@
 
 import pytest
 
-from master.core import frameworks
 from master.allocator.priority import PriorityAllocator
+from master.core import frameworks
 from mesos_py.constraints import hosts_only
 from mesos_py.resources import Resources
 from mesos_py.v1 import scheduler_pb2 as sched
