@@ -16,7 +16,7 @@ from mesos_py.states import is_terminal
 PREFIX: Final = "mesos_py_master_"
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9_]+")
 # Counters named GROUP/MEMBER are one family, the member a label of this name.
-_GROUPS: Final = {"task_states": "state", "dropped": "reason"}
+_GROUPS: Final = {"task_states": "state", "dropped": "reason", "revocations": "stage"}
 
 
 def gauges(c: Cluster, step_failures: int) -> dict[str, float]:
@@ -36,6 +36,9 @@ def gauges(c: Cluster, step_failures: int) -> dict[str, float]:
         "frameworks_connected": sum(f.connected for f in c.frameworks.values()),
         "standbys": len(c.standby_of_link),
         "offers_outstanding": len(c.offers),
+        "revocations_outstanding": len(c.revoking.by_name),
+        "frameworks_not_admitted": len(c.needs.waiting),
+        "frameworks_silent": sum(f.silent for f in c.frameworks.values()),
         "tasks": len(tasks),
         "tasks_running": sum(not is_terminal(task.state) for task in tasks),
         "step_failures": step_failures,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from master.allocator import base as alloc
-from master.core import admitted, draining, inverse_offers, statuses
+from master.core import admitted, draining, inverse_offers, revoking, statuses
 from master.core import offers as offering
 from master.core.cluster import Cluster
 from master.core.gone import is_gone
@@ -258,6 +258,7 @@ def _cut_off(c: Cluster, agent: Agent, why: str, now: Now) -> list[tuple[Framewo
     c.timers.cancel("drained", agent_id)
     for key in [key for key in c.lingering if key[0] == agent_id]:
         del c.lingering[key]
+    revoking.agent_lost(c, agent_id, now)
     if c.ledger.has(agent_id):
         c.ledger.remove_agent(agent_id)
     c.allocator.tell(alloc.AgentRemoved(agent_id))

@@ -10,6 +10,7 @@ from master.core import (
     inverse_offers,
     launch,
     messages,
+    needs,
     offers,
     reconcile,
     standbys,
@@ -40,7 +41,7 @@ HANDLERS: Final[dict[int, Handler]] = {
     Call.RECONCILE: lambda c, f, call, now: reconcile.reconcile(c, f, call.reconcile, now),
     Call.REVIVE: lambda c, f, call, now: frameworks.revive(c, f, call.revive.roles, now),
     Call.SUPPRESS: lambda c, f, call, now: frameworks.suppress(c, f, call.suppress.roles, now),
-    Call.REQUEST: lambda c, f, call, now: frameworks.request(c, f, call.request, now),
+    Call.REQUEST: lambda c, f, call, now: needs.request(c, f, call.request, now),
     Call.UPDATE_FRAMEWORK: lambda c, f, call, now: frameworks.update_framework(
         c, f, call.update_framework, now
     ),

@@ -17,7 +17,9 @@ from master.core.records import (
     Agent,
     Expected,
     Framework,
+    Guarantees,
     Inverse,
+    NeedsBook,
     Offer,
     OfferNumbers,
     Recovery,
@@ -27,6 +29,7 @@ from master.core.records import (
 )
 from master.core.registry import AGENT, Registry
 from master.core.said import Said
+from master.core.takings import Revoking
 from master.core.tenants import TenantLedger
 from master.core.timers import JUDGED, PULSE_S, Timers
 from mesos_py.clock import Now
@@ -54,6 +57,7 @@ class Options:
 
     offer_timeout_s: float = 30.0
     first_offer_timeout_s: float = 2.0
+    # From the question what a framework gives up to the end of what was chosen for it.
     revocation_grace_s: float = 5.0
     refuse_s: float = 5.0
     max_refuse_s: float = 365 * 86400.0
@@ -108,11 +112,8 @@ class Cluster(Said):
         epoch: int = 0,
     ) -> None:
         super().__init__()
-        self.options = options
-        self.info = info
-        self.ids = ids
-        self.outbox = outbox
-        self.allocator = allocator
+        self.options, self.info, self.ids = options, info, ids
+        self.outbox, self.allocator = outbox, allocator
         # Which leadership this is: each has a higher number than those before it.
         self.epoch = epoch
         self.registry = Registry(outbox, durable=options.durable)
@@ -133,8 +134,7 @@ class Cluster(Said):
         self.removals = Limiter(options.removal_limit, options.removal_per_s)
         self.frameworks: dict[str, Framework] = {}
         self.ledger = TenantLedger(self.frameworks)
-        # Tasks that are unreachable, (framework id, task id) by agent: thousands of agents
-        # come back at once, and each must find its own.
+        # (framework id, task id) by agent: thousands come back at once, and find their own.
         self.unreachable_on: dict[str, set[tuple[str, str]]] = {}
         self.completed_frameworks: OrderedDict[str, Framework] = OrderedDict()
         self.offers: dict[str, Offer] = {}
@@ -150,6 +150,8 @@ class Cluster(Said):
         # Planned absences: as the registry has them, and as they were decided last.
         self.machines = self.planned = Machines()
         self.inverse = Inverse()
+        self.needs, self.guarantees = NeedsBook(), Guarantees()
+        self.revoking = Revoking()
         # How many words of operators about an agent are on their way to the registry.
         self.deciding: Counter[str] = Counter()
         self.counters: Counter[str] = Counter()
@@ -254,6 +256,8 @@ class Cluster(Said):
 
     def freed(self, agent_id: str, now: Now) -> None:
         self.allocator.tell(alloc.Freed(agent_id))
+        if agent_id in self.revoking.agents:
+            self.revoking.touched.add(agent_id)
         self.want_allocation(now)
 
     def tell_agent(self, agent: Agent, now: Now, attributes_changed: bool = False) -> None:
@@ -261,6 +265,8 @@ class Cluster(Said):
         why = agent.why_inactive
         row = AgentRow(agent.agent_id, agent.host, agent.total, not why, why)
         self.allocator.tell(alloc.AgentChanged(row, attributes_changed))
+        if agent.agent_id in self.revoking.agents:
+            self.revoking.touched.add(agent.agent_id)
         if agent.unavailability is not None:
             self.inverse.agents.add(agent.agent_id)
         self.want_allocation(now)
@@ -279,6 +285,7 @@ class Cluster(Said):
             min_free=framework.min_free,
             constraints=framework.constraints,
             priority=framework.info.priority,
+            needs=framework.needs.rows,
         )
         self.allocator.tell(alloc.FrameworkChanged(row))
         if self.machines:

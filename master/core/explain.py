@@ -7,7 +7,7 @@ framework's stated needs (REQUEST) say what it waits for.  Nothing is changed.
 from __future__ import annotations
 
 from master.allocator.base import Skip
-from master.core import explain_shares, recovery
+from master.core import explain_shares, needs, recovery, revoking
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
 from mesos_py.clock import Now
@@ -25,6 +25,8 @@ def findings(c: Cluster, framework: Framework, now: Now) -> list[str]:
     if not framework.connected:
         found.append("the framework is not connected, so it is offered nothing")
     found.extend(_standing_by(c, framework))
+    found.extend(revoking.findings(c, framework, now))
+    found.extend(needs.findings(c, framework))
     for need in framework.requests:
         found.extend(_unmet(c, framework, need))
     running = sum(not is_terminal(task.state) for task in framework.tasks.values())

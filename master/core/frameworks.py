@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from master.allocator import base as alloc
-from master.core import inverse_offers, standbys, statuses
+from master.core import guarantees, inverse_offers, needs, revoking, standbys, statuses
 from master.core import offers as offering
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Turn
@@ -34,7 +34,6 @@ from mesos_py.v1 import types_pb2 as pb
 
 Capability = pb.FrameworkInfo.Capability
 MAX_FAILOVER_S = 292 * 365 * 86400.0
-MAX_NEEDS = 1000
 
 
 def subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
@@ -88,16 +87,19 @@ def _turn_away(c: Cluster, link: int, error: MesosPyError) -> None:
 
 
 def _welcome(c: Cluster, framework: Framework, call: sched.Call, now: Now) -> None:
+    # Before it is told anything: what it is guaranteed is known with it.
+    c.tell_framework(framework, now)
     subscribed = sched.Event.Subscribed(
         framework_id=pb.FrameworkID(value=framework.framework_id),
         heartbeat_interval_seconds=c.options.heartbeat_s,
         master_info=c.info,
         protocol_version=standbys.protocol_of(c, call),
+        guaranteed_share=guarantees.of_new(c, framework),
     )
     c.to_framework(framework, sched.Event(type=sched.Event.SUBSCRIBED, subscribed=subscribed))
     c.to_framework(framework, sched.Event(type=sched.Event.HEARTBEAT))
     c.timers.set("heartbeat", framework.framework_id, now.monotonic_s + c.options.heartbeat_s)
-    c.tell_framework(framework, now)
+    revoking.ask_again(c, framework)
 
 
 def subscribe_again(c: Cluster, framework: Framework, now: Now) -> None:
@@ -174,7 +176,10 @@ def _admit(c: Cluster, link: int, call: sched.Call, asked: _Asked, now: Now) -> 
         framework.reregistered = now
         framework.recovered = False
     framework.link = link
-    framework.turn = _turn_of(call)
+    turn = _turn_of(call)
+    if not turn.instance or turn.instance != framework.turn.instance:
+        needs.forget(framework)
+    framework.turn = turn
     c.framework_of_link[link] = framework_id
     c.timers.cancel("failover", framework_id)
     c.timers.cancel("standby-hold", framework_id)
@@ -235,6 +240,7 @@ def put_info(
     if gone:
         stale = [o for o in framework.offers if c.offers[o].role in gone]
         offering.drop_all(c, stale, "the framework left the role", now, tell=True)
+        needs.roles_changed(c, framework)
     if not changed:
         return
     update = agent_pb2.Event(
@@ -381,20 +387,6 @@ def revive(c: Cluster, framework: Framework, named: Sequence[str], now: Now) -> 
     inverse_offers.revived(c, framework, now)
 
 
-def request(c: Cluster, framework: Framework, call: sched.Call.Request, now: Now) -> None:
-    """REQUEST: the stated needs, as a whole.  They explain; they do not allocate yet."""
-    try:
-        if len(call.requests) > MAX_NEEDS:
-            raise InvalidValue("requests", len(call.requests), f"must be at most {MAX_NEEDS}")
-        for item in call.requests:
-            Resources.from_proto("requests.resources", item.resources)
-    except MesosPyError as error:
-        c.refuse_call(framework, sched.Call.REQUEST, error, now)
-        return
-    # Copies: a part of a message keeps the whole batch in memory that it came in.
-    framework.requests = list(sched.Call.Request(requests=call.requests).requests)
-
-
 # ---- Ends --------------------------------------------------------------------
 
 
@@ -477,6 +469,7 @@ def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
         c.agents[executor.agent_id].executors.discard((framework_id, executor.executor_id))
     framework.executors.clear()
     framework.requests = []
+    needs.forget(framework)
     c.timers.cancel("failover", framework_id)
     c.timers.cancel("heartbeat", framework_id)
     c.timers.cancel("silent", framework_id)

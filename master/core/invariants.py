@@ -18,6 +18,7 @@ def check(c: Cluster) -> None:
     counted = sum(framework.connected for framework in c.frameworks.values())
     _require(counted == len(c.framework_of_link), "connected frameworks", str(counted))
     _check_standbys(c)
+    _check_takings(c)
     for link, agent_id in c.agent_of_link.items():
         _require(c.agents[agent_id].link == link, "agent link", agent_id)
     counted = sum(agent.connected for agent in c.agents.values())
@@ -51,6 +52,26 @@ def _check_standbys(c: Cluster) -> None:
     _require(counted == len(c.standby_of_link), "standbys", str(counted))
     for kind, name in timers:
         _require(not kind.startswith("standby-") or name in c.standbys, kind, name)
+
+
+def _check_takings(c: Cluster) -> None:
+    """Whatever is being taken back has a deadline or has passed it, and its account is right."""
+    book = c.revoking
+    for place, account in book.accounts.items():
+        _require(bool(account.takings), "account of nothing", str(place))
+        _require(place in book.agents.get(place.agent_id, ()), "taking's agent", str(place))
+        for taking in account.takings:
+            waits = c.timers.has("revoke", taking.name)
+            _require(waits != taking.over, "taking's deadline", taking.name)
+            _require(book.by_name.get(taking.name) is taking, "taking", taking.name)
+    counted = sum(len(account.takings) for account in book.accounts.values())
+    _require(counted == len(book.by_name), "takings", str(counted))
+    for offer_id, taking in book.by_offer.items():
+        _require(taking.offer_id == offer_id, "taking's question", offer_id)
+        _require(book.by_name.get(taking.name) is taking, "question of nothing", offer_id)
+    for framework in c.frameworks.values():
+        waits = c.timers.has("silent", framework.framework_id)
+        _require(waits == framework.silent, "silent framework", framework.framework_id)
 
 
 def _check_offers(c: Cluster) -> None:

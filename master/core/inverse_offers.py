@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from master.core import revoking
 from master.core.cluster import Cluster
 from master.core.offers import refuse_seconds
 from master.core.records import Agent, Framework, InverseFilter, InverseOffer
@@ -126,6 +127,8 @@ def _answer(
 ) -> None:
     seconds = refuse_seconds(c, filters)
     for item in ids:
+        if revoking.answered(c, framework, item.value, status == Status.ACCEPT):
+            continue
         offer = c.inverse.offers.get(item.value)
         if offer is None or offer.framework_id != framework.framework_id:
             c.drop("inverse-offer-unknown", offer=item.value, framework=framework.framework_id)

@@ -126,6 +126,21 @@ class Ledger:
         row = self._rows.get(agent_id)
         return dict(row.allocated) if row is not None else {}
 
+    def held_on(self, agent_id: str, framework_id: str, role: str) -> dict[str, int]:
+        """Scalars that the framework holds there under the role, offered and allocated.
+        As long as there are holders on the agent."""
+        row = self._rows.get(agent_id)
+        found: dict[str, int] = {}
+        if row is not None:
+            who = (framework_id, role)
+            for offered in row.offered.values():
+                if offered[:2] == who:
+                    _add(found, offered.resources)
+            for holder, resources in row.allocated.items():
+                if holder[:2] == who:
+                    _add(found, resources)
+        return found
+
     # ---- Agents ----------------------------------------------------------
 
     def put_agent(

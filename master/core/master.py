@@ -24,11 +24,15 @@ from master.core import (
     calls,
     departures,
     frameworks,
+    guarantees,
     inverse_offers,
+    kills,
     messages,
+    needs,
     offers,
     policies,
     recovery,
+    revoking,
     standbys,
     tasks,
 )
@@ -164,7 +168,7 @@ class Master:
 
     def kill_task(self, task: Task, policy: pb.KillPolicy | None) -> None:
         """Have a task killed that has not ended."""
-        tasks.order_kill(self.cluster, task, policy)
+        kills.order_kill(self.cluster, task, policy)
 
     # ---- Time ----------------------------------------------------------------
 
@@ -236,6 +240,8 @@ class Master:
             return options.allocation_recovery_timeout_s
         if kind == "offer":
             return self.cluster.offers[name].timeout_s
+        if kind == "revoke":
+            return options.revocation_grace_s
         if kind == "inverse":
             return options.offer_timeout_s
         if kind == "standby-hold":
@@ -247,10 +253,14 @@ class Master:
         started = seconds_of() if seconds_of is not None else 0.0
         # Should the allocator raise, what was wanted stays wanted.
         c.allocation.not_before_s = now.monotonic_s + _RETRY_S
+        revoking.settle(c, now)
         grants = c.allocator.allocate(c.ledger, now.monotonic_s)
         c.allocation.wanted_since_s = None
         offers.make_offers(c, grants, now)
         inverse_offers.look_after(c, now)
+        needs.answer(c)
+        guarantees.look_after(c, now)
+        revoking.look_after(c, now)
         self._note_failures()
         took = seconds_of() - started if seconds_of is not None else 0.0
         c.counters["allocation_cycles"] += 1
@@ -275,6 +285,8 @@ def _heartbeat(c: Cluster, name: str, now: Now) -> None:
 _TIMERS: Final[dict[str, Callable[[Cluster, str, Now], object]]] = {
     "offer": offers.expire,
     "silent": offers.try_again,
+    "revoke": revoking.due,
+    "guarantees": guarantees.push,
     "inverse": inverse_offers.expire,
     "inverse-again": inverse_offers.ask_again,
     "heartbeat": _heartbeat,

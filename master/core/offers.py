@@ -9,6 +9,7 @@ from master.core import offer_numbers
 from master.core.cluster import Cluster
 from master.core.patience import Patience
 from master.core.records import Framework, Offer
+from master.core.takings import Place
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.resources import Resources
@@ -64,6 +65,9 @@ def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
         c.offers[offer_id] = offer
         framework.offers.add(offer_id)
         agent.offers.add(offer_id)
+        if c.revoking.accounts:
+            place = Place(grant.agent_id, grant.framework_id, grant.role)
+            c.revoking.granted(place, grant.resources.scalars)
         _set_timeout(c, framework, offer, now)
         offer_numbers.sent(c, framework, offer)
         batches.setdefault(grant.framework_id, []).append(offer_message(c, framework, offer))

@@ -15,6 +15,7 @@ from typing import Final
 from google.protobuf.message import Message
 
 from master.allocator.base import PolicyChanged
+from master.core import needs
 from master.core import offers as offering
 from master.core.cluster import Cluster
 from master.core.feasibility import Problem, Side, problems
@@ -243,6 +244,7 @@ def take_effect(c: Cluster, changed: Mapping[str, RolePolicy], now: Now) -> None
         else:
             c.policies[role] = policy
         c.allocator.tell(PolicyChanged(role, policy))
+    needs.policy_changed(c, now)
     if c.offers:
         for role, policy in changed.items():
             _rescind_reserved(c, role, policy.agents - before[role].agents, now)

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 from master.core.history import Statuses
 from master.core.ledger import Holder
 from master.core.patience import Patience
+from mesos_py.allocation import Need
 from mesos_py.clock import Now
 from mesos_py.constraints import Constraint, Host
 from mesos_py.resources import Resources
@@ -26,6 +27,13 @@ from mesos_py.v1.maintenance_pb2 import InverseOfferStatus
 
 _SHOWN: Final = ("labels", "discovery", "container", "health_check", "kill_policy")
 ExecutorKey: TypeAlias = tuple[str, str]  # (agent_id, executor_id)
+
+
+class KillCause(NamedTuple):
+    """What the update of a task's end is to say, if it is our kill that ended it."""
+
+    reason: pb.TaskStatus.Reason.ValueType
+    message: str
 
 
 @dataclass(slots=True)
@@ -60,6 +68,7 @@ class Task:
     # Whether it is to be killed, and how: said again whenever its agent registers.
     kill_pending: bool = False
     pending_kill: pb.KillPolicy | None = None
+    kill_cause: KillCause | None = None
 
     @property
     def holder(self) -> Holder:
@@ -188,6 +197,36 @@ class OfferNumbers:
 
 
 @dataclass(slots=True)
+class Needs:
+    """What a framework says that it needs, and what of it operators allow.
+
+    `rows` is that in the allocator's form, `cuts` says in words what is not in it.
+    """
+
+    stated: list[pb.Request] = field(default_factory=list)
+    accepted: list[pb.Request] = field(default_factory=list)
+    rows: tuple[Need, ...] = ()
+    cuts: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class NeedsBook:
+    """`unanswered`: frameworks that are to be told what became of their needs.
+    `waiting`: those that were told last that they are not admitted."""
+
+    unanswered: set[str] = field(default_factory=set)
+    waiting: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Guarantees:
+    """When they were looked up for everybody last, and for how many since."""
+
+    pushed_s: float = -math.inf
+    looked_up: int = 0
+
+
+@dataclass(slots=True)
 class Framework:
     framework_id: str
     info: pb.FrameworkInfo
@@ -215,7 +254,11 @@ class Framework:
     unreachable_tasks: dict[str, Task] = field(default_factory=dict)
     completed_tasks: deque[Task] = field(default_factory=deque)
     executors: dict[ExecutorKey, Executor] = field(default_factory=dict)
+    # All that was stated on this stream, for explanations.
     requests: list[pb.Request] = field(default_factory=list)
+    needs: Needs = field(default_factory=Needs)
+    # What it was told last: scalars, in thousandths.
+    guaranteed: dict[str, int] = field(default_factory=dict)
     offers_sent: int = 0
     last_offer_wall_s: float | None = None
     refusals: dict[tuple[str, str], Tally] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from master.core import statuses, tasks
+from master.core import kills, statuses
 from master.core.cluster import Cluster
 from master.core.frameworks import checked_roles, failover_s, order_shutdown
 from master.core.ledger import Holder
@@ -271,9 +271,9 @@ def _take_task(
         )
         statuses.send(c, framework, status)
     if task_id in framework.early_kills:
-        tasks.order_kill(c, task, framework.early_kills.pop(task_id))
+        kills.order_kill(c, task, framework.early_kills.pop(task_id))
     elif task.kill_pending:
-        tasks.order_kill(c, task, task.pending_kill)
+        kills.order_kill(c, task, task.pending_kill)
 
 
 def _never_arrived(c: Cluster, framework: Framework, task: Task, now: Now) -> None:

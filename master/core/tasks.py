@@ -7,6 +7,7 @@ from typing import Final
 from master.core import reconcile, statuses
 from master.core.cluster import Cluster
 from master.core.frameworks import order_shutdown
+from master.core.kills import copied, order_kill
 from master.core.records import Agent, Framework, Task
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue
@@ -203,30 +204,4 @@ def kill(c: Cluster, framework: Framework, call: sched.Call.Kill, now: Now) -> N
 def _remember_kill(framework: Framework, task_id: str, policy: pb.KillPolicy | None) -> None:
     """The task may come back with its agent: it is killed then."""
     if len(framework.early_kills) < MAX_EARLY_KILLS:
-        framework.early_kills[task_id] = _copied(policy)
-
-
-def _copied(policy: pb.KillPolicy | None) -> pb.KillPolicy | None:
-    # A part of a message keeps the whole batch in memory that it came in.
-    if policy is None:
-        return None
-    copy = pb.KillPolicy()
-    copy.CopyFrom(policy)
-    return copy
-
-
-def order_kill(c: Cluster, task: Task, policy: pb.KillPolicy | None) -> None:
-    """Have the agent kill the task: now, and once more whenever it registers with the
-    task alive, since an order may be lost with its stream."""
-    task.kill_pending = True
-    task.pending_kill = _copied(policy)
-    agent = c.agents.get(task.agent_id)
-    if agent is None:
-        return
-    order = agent_pb2.Event.KillTask(
-        framework_id=pb.FrameworkID(value=task.framework_id),
-        task_id=pb.TaskID(value=task.task_id),
-    )
-    if policy is not None:
-        order.kill_policy.CopyFrom(policy)
-    c.to_agent(agent, agent_pb2.Event(type=agent_pb2.Event.KILL_TASK, kill_task=order))
+        framework.early_kills[task_id] = copied(policy)

@@ -1,11 +1,9 @@
-"""What frameworks want: filters, UPDATE_FRAMEWORK, SUPPRESS, REVIVE, REQUEST."""
+"""What frameworks want: filters, UPDATE_FRAMEWORK, SUPPRESS, REVIVE."""
 
 import pytest
 
 from master.allocator.priority import PriorityAllocator
-from master.core import frameworks
 from mesos_py.constraints import hosts_only
-from mesos_py.resources import Resources
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import FakeFramework, World
@@ -141,7 +139,7 @@ def test_an_update_of_another_framework_is_refused(world):
     assert refusal.field == "framework_info.id"
 
 
-# ---- SUPPRESS, REVIVE, REQUEST ----------------------------------------------------------
+# ---- SUPPRESS, REVIVE ------------------------------------------------------------------
 
 
 def roles_call(framework, kind, *roles):
@@ -183,38 +181,3 @@ def test_suppressing_leaves_offers_that_are_out(world):
     roles_call(framework, Call.SUPPRESS)
     assert offer.id.value in world.cluster.offers
     assert framework.take() == []
-
-
-def needs(framework, *texts):
-    items = [pb.Request(resources=Resources.parse(text).to_proto()) for text in texts]
-    framework.call(type=Call.REQUEST, request=Call.Request(requests=items))
-
-
-def test_stated_needs_replace_the_older_ones(world):
-    framework = world.framework(failover_timeout=60.0)
-    needs(framework, "cpus:1", "cpus:2")
-    assert len(record(framework).requests) == 2
-    needs(framework)
-    assert record(framework).requests == []
-
-
-@pytest.mark.parametrize("end", ["disconnect", "subscribe"])
-def test_stated_needs_are_gone_with_the_instance_that_stated_them(world, end):
-    framework = world.framework(failover_timeout=60.0)
-    needs(framework, "cpus:1")
-    getattr(framework, end)()
-    assert record(framework).requests == []
-
-
-def test_needs_that_cannot_be_are_refused_and_the_older_ones_stay(world):
-    framework = world.framework()
-    needs(framework, "cpus:1")
-    bad = pb.Request(resources=[pb.Resource(name="cpus", scalar=pb.Value.Scalar(value=-1))])
-    framework.call(type=Call.REQUEST, request=Call.Request(requests=[bad]))
-    (refusal,) = framework.refusals()
-    assert refusal.field == "requests.resources.cpus"
-    many = Call.Request(requests=[pb.Request()] * (frameworks.MAX_NEEDS + 1))
-    framework.call(type=Call.REQUEST, request=many)
-    (refusal,) = framework.refusals()
-    assert "at most 1000" in refusal.message
-    assert len(record(framework).requests) == 1

@@ -4,46 +4,17 @@ import math
 
 import pytest
 
-from master.allocator.base import Allocator, Grant, Refusal
+from master.allocator.base import Grant
 from master.core import cluster, offers
 from master.core.cluster import Options
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import World
+from tests.kit.scripted import ScriptedWorld
 
 MULTI_ROLE = pb.FrameworkInfo.Capability(type=pb.FrameworkInfo.Capability.MULTI_ROLE)
 YEAR = 365 * 86400.0
-
-
-class Scripted(Allocator):
-    """Grants what it is told to, and notes what it hears."""
-
-    def __init__(self):
-        self.grants = []
-        self.heard = []
-
-    def tell(self, event):
-        self.heard.append(event)
-
-    def allocate(self, view, now_s):
-        grants, self.grants = self.grants, []
-        return grants
-
-    def explain(self, framework_id, view, now_s):
-        return []
-
-    def shares(self, view):
-        return {}
-
-    def refusals(self):
-        return [event for event in self.heard if isinstance(event, Refusal)]
-
-
-class ScriptedWorld(World):
-    def __init__(self):
-        self.script = Scripted()
-        super().__init__(allocator=self.script)
 
 
 @pytest.fixture

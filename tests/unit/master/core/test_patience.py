@@ -5,8 +5,10 @@ import pytest
 from master.allocator.base import FrameworkChanged
 from master.core.cluster import Options
 from master.core.patience import DUTY, Patience
+from mesos_py.states import TASK_FINISHED, TASK_RUNNING
 from mesos_py.v1 import scheduler_pb2 as sched
 from tests.kit.core import World
+from tests.kit.scripted import ScriptedWorld
 
 
 def rescinded(framework):
@@ -135,7 +137,7 @@ def test_an_acknowledgement_is_no_answer_to_an_offer():
     agent = world.agent()
     framework = world.framework()
     framework.start("t1")
-    uuid = agent.report("t1", 1, framework)
+    uuid = agent.report("t1", TASK_RUNNING, framework)
     framework.offers()
     world.advance(3)
     framework.acknowledge(agent, "t1", uuid)
@@ -196,7 +198,7 @@ def test_a_silent_framework_takes_little_from_a_busy_one():
             name = f"t{number}"
             busy.launch(offer, world.task(name, text="cpus:4;mem:4096"))
             world.advance(1)
-            busy.acknowledge(agent, name, agent.report(name, 2, busy))
+            busy.acknowledge(agent, name, agent.report(name, TASK_FINISHED, busy))
             done += 1
             break
         else:
@@ -218,16 +220,13 @@ def test_frameworks_that_answer_at_once_lose_nothing():
 
 
 def test_the_allocator_is_told_once_that_a_framework_is_silent():
-    told = []
-    world = World()
-    for name in ("a", "b", "c"):
-        world.agent(name)
+    world = ScriptedWorld()
     framework = world.framework()
-    assert len(framework.offers()) == 3
-    tell = world.cluster.allocator.tell
-    world.cluster.allocator.tell = lambda event: (told.append(event), tell(event))
-    world.advance(2)
-    rows = [event.framework for event in told if isinstance(event, FrameworkChanged)]
+    for name in ("a", "b", "c"):
+        world.grant(framework, world.agent(name))
+    world.script.heard.clear()
+    world.advance(3)
+    rows = [each.framework for each in world.script.heard if isinstance(each, FrameworkChanged)]
     assert [(row.active, row.silent) for row in rows] == [(False, True)]
 
 

@@ -58,7 +58,7 @@ def test_a_new_instance_is_offered_what_the_one_that_it_displaced_has_refused(wo
 
 def test_a_new_instance_has_not_stated_the_needs_of_the_one_that_it_displaced(world):
     framework = world.framework(failover_timeout=60.0)
-    needs = sched.Call.Request(requests=[pb.Request(name="rank 0")])
+    needs = sched.Call.Request(requests=[pb.Request(name="rank 0", waiting=True)])
     framework.call(type=sched.Call.REQUEST, request=needs)
     framework.subscribe()
     assert world.cluster.frameworks[framework.id].requests == []

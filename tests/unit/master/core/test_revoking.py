@@ -1,0 +1,454 @@
+"""Taking back: asked, then made to; what counts as given up, and when it is over."""
+
+import pytest
+
+from master.core import explain
+from master.core.cluster import Options
+from mesos_py.states import TASK_FINISHED, TASK_KILLED, TASK_RUNNING
+from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import scheduler_pb2 as sched
+from mesos_py.v1 import types_pb2 as pb
+from tests.kit.scripted import ScriptedWorld
+
+Call = sched.Call
+Event = sched.Event
+PREEMPTED = pb.TaskStatus.REASON_CONTAINER_PREEMPTED
+INSTANCE = {"instance": "one"}
+
+
+class Scene:
+    """A framework with four tasks of a cpu each on one agent, and somebody who waits."""
+
+    def __init__(self, options=None):
+        self.world = ScriptedWorld(options)
+        self.agent = self.world.agent()
+        self.framework = self.world.framework(failover_timeout=1000.0)
+        self.other = self.world.framework("somebody")
+        offer = self.world.grant(self.framework, self.agent)
+        tasks = [self.world.task(f"t{n}", text="cpus:1;mem:100") for n in range(1, 5)]
+        self.framework.launch(offer, *tasks)
+        for task in tasks:
+            self.agent.report(task.task_id.value, TASK_RUNNING, self.framework)
+        self.framework.take()
+        self.agent.take()
+
+    @property
+    def counters(self):
+        return self.world.cluster.counters
+
+    def take_back(self, text="cpus:2", *task_ids):
+        return self.world.take_back(self.framework, self.agent, text, *task_ids or ("t1", "t2"))
+
+    def asked(self):
+        return [
+            offer
+            for event in self.framework.take()
+            if event.type == Event.INVERSE_OFFERS
+            for offer in event.inverse_offers.inverse_offers
+        ]
+
+    def end(self, task_id, state=TASK_KILLED):
+        self.agent.report(task_id, state, self.framework)
+        self.world.settle()
+
+    def kills(self):
+        orders = self.agent.take(agent_pb2.Event.KILL_TASK)
+        return [order.kill_task for order in orders]
+
+    def killed(self):
+        return [order.task_id.value for order in self.kills()]
+
+    def ends(self):
+        return [(each.revocation.task_ids, each.freed) for each in self.world.script.ends()]
+
+    def accept(self, offer):
+        call = Call.AcceptInverseOffers(inverse_offer_ids=[offer.id])
+        self.framework.call(type=Call.ACCEPT_INVERSE_OFFERS, accept_inverse_offers=call)
+
+    def decline(self, offer):
+        call = Call.DeclineInverseOffers(inverse_offer_ids=[offer.id])
+        self.framework.call(type=Call.DECLINE_INVERSE_OFFERS, decline_inverse_offers=call)
+
+    def explained(self):
+        record = self.world.cluster.frameworks[self.framework.id]
+        return "\n".join(explain.findings(self.world.cluster, record, self.world.clock.now()))
+
+
+@pytest.fixture
+def scene():
+    made = Scene()
+    yield made
+    made.world.check()
+
+
+def at_once():
+    return Scene(Options(revocation_grace_s=0.0))
+
+
+# ---- Asked ------------------------------------------------------------------------------
+
+
+def test_the_framework_is_told_what_until_when_which_and_why(scene):
+    scene.take_back()
+    (offer,) = scene.asked()
+    assert not offer.HasField("unavailability")
+    assert offer.agent_id.value == scene.agent.id
+    assert offer.resources[0].scalar.value == 2
+    left_s = offer.revocation.deadline.nanoseconds / 1e9 - scene.world.clock.wall_s
+    assert left_s == pytest.approx(5.0, abs=0.1)
+    assert [item.value for item in offer.revocation.task_ids] == ["t1", "t2"]
+    assert offer.revocation.reason == "for a test"
+    assert scene.kills() == []
+    assert "it is asked to give up cpus:2" in scene.explained()
+    assert "t1, t2 are killed in" in scene.explained()
+
+
+def test_what_it_gives_up_by_itself_ends_it_whichever_tasks_those_are(scene):
+    scene.take_back()
+    (offer,) = scene.asked()
+    scene.end("t3", TASK_FINISHED)
+    assert scene.ends() == []
+    scene.end("t4")
+    assert scene.ends() == [(("t1", "t2"), True)]
+    voided = [e for e in scene.framework.take() if e.type == Event.RESCIND_INVERSE_OFFER]
+    assert [e.rescind_inverse_offer.inverse_offer_id for e in voided] == [offer.id]
+    scene.world.advance(60)
+    assert scene.kills() == []
+    assert scene.counters["tasks_preempted"] == 0
+
+
+def test_offers_that_it_hands_back_there_count(scene):
+    scene.end("t4")
+    offer = scene.world.grant(scene.framework, scene.agent, "cpus:1;mem:100")
+    scene.take_back("cpus:1", "t1")
+    scene.framework.decline(offer)
+    scene.world.settle()
+    assert scene.ends() == [(("t1",), True)]
+
+
+def test_what_it_is_offered_there_meanwhile_does_not_hide_what_it_gives_up(scene):
+    scene.end("t4")
+    scene.take_back("cpus:1", "t1")
+    scene.world.grant(scene.framework, scene.agent, "cpus:1;mem:100")
+    scene.end("t2")
+    assert scene.ends() == [(("t1",), True)]
+
+
+def test_what_ends_elsewhere_does_not_count(scene):
+    elsewhere = scene.world.agent("elsewhere")
+    offer = scene.world.grant(scene.framework, elsewhere)
+    scene.take_back("cpus:1", "t1")
+    scene.framework.decline(offer)
+    scene.world.settle()
+    assert scene.ends() == []
+
+
+def test_declining_saves_nothing_and_accepting_no_more(scene):
+    for say in (scene.decline, scene.accept):
+        task = {scene.decline: "t1", scene.accept: "t2"}[say]
+        scene.take_back("cpus:1", task)
+        (offer,) = scene.asked()
+        say(offer)
+        assert ("accepted" if say == scene.accept else "declined") in scene.explained()
+        scene.world.advance(5)
+        assert scene.killed() == [task]
+        assert scene.framework.take() == []  # it has answered: nothing is rescinded
+        scene.end(task)
+    assert scene.counters["revocations/accepted"] == scene.counters["revocations/declined"] == 1
+
+
+def test_an_answer_that_comes_twice_or_late_or_from_another_is_dropped(scene):
+    scene.take_back("cpus:1", "t1")
+    (offer,) = scene.asked()
+    call = Call.AcceptInverseOffers(inverse_offer_ids=[offer.id])
+    scene.other.call(type=Call.ACCEPT_INVERSE_OFFERS, accept_inverse_offers=call)
+    scene.accept(offer)
+    scene.accept(offer)
+    scene.world.advance(6)
+    scene.decline(offer)
+    assert scene.counters["dropped/inverse-offer-unknown"] == 3
+
+
+def test_maintenance_and_revocation_are_answered_apart(scene):
+    """Answers to one leave the other open, and expiry asks about maintenance only."""
+    cluster = scene.world.cluster
+    record = cluster.agents[scene.agent.id]
+    record.unavailability = pb.Unavailability(start=pb.TimeInfo(nanoseconds=10**18))
+    cluster.tell_agent(record, scene.world.clock.now())
+    scene.take_back("cpus:1", "t1")
+    offers = scene.asked()
+    (leave,) = [offer for offer in offers if offer.HasField("unavailability")]
+    (give,) = [offer for offer in offers if offer.HasField("revocation")]
+    assert not leave.HasField("revocation")
+    scene.accept(leave)
+    assert cluster.revoking.by_offer.keys() == {give.id.value}
+    scene.accept(give)
+    assert cluster.inverse.statuses[scene.agent.id, scene.framework.id].status == 2
+
+
+# ---- Made to ----------------------------------------------------------------------------
+
+
+def test_at_the_deadline_chosen_tasks_are_killed_with_the_reason(scene):
+    scene.take_back()
+    (offer,) = scene.asked()
+    scene.world.advance(4.9)
+    assert scene.kills() == []
+    scene.world.advance(0.1)
+    orders = scene.kills()
+    assert [order.task_id.value for order in orders] == ["t1", "t2"]
+    assert {(order.reason, order.message) for order in orders} == {
+        (PREEMPTED, "Preempted: for a test")
+    }
+    assert [e.type for e in scene.framework.take()] == [Event.RESCIND_INVERSE_OFFER]
+    assert scene.ends() == []
+    assert "are taken back from it" in scene.explained()
+    scene.end("t1")
+    scene.end("t2")
+    assert scene.ends() == [(("t1", "t2"), True)]
+    assert offer.id.value not in scene.world.cluster.revoking.by_offer
+    assert scene.counters["tasks_preempted"] == 2
+
+
+def test_no_more_are_killed_than_it_takes(scene):
+    scene.take_back()
+    scene.end("t4")
+    scene.world.advance(5)
+    assert scene.killed() == ["t1"]
+
+
+def test_what_is_ending_already_is_waited_for_in_place_of_another_kill(scene):
+    scene.take_back()
+    scene.framework.kill("t3")
+    scene.framework.kill("t1")
+    assert scene.killed() == ["t3", "t1"]
+    scene.world.advance(5)
+    assert scene.kills() == []
+    scene.end("t1")
+    scene.end("t3")
+    assert scene.ends() == [(("t1", "t2"), True)]
+
+
+def test_a_kill_with_a_grace_of_an_hour_is_no_way_to_keep_it(scene):
+    scene.take_back("cpus:1", "t1")
+    scene.framework.kill("t1", grace_s=3600)
+    scene.agent.take()
+    scene.world.advance(5)
+    (order,) = scene.kills()
+    assert order.kill_policy.grace_period.nanoseconds == 30 * 10**9
+
+
+def test_a_task_with_a_grace_of_an_hour_of_its_own_gets_less():
+    scene = Scene()
+    scene.end("t4")
+    offer = scene.world.grant(scene.framework, scene.agent, "cpus:1;mem:100")
+    task = scene.world.task("long", text="cpus:1;mem:100")
+    task.kill_policy.grace_period.nanoseconds = 3600 * 10**9
+    scene.framework.launch(offer, task)
+    scene.agent.take()
+    scene.take_back("cpus:1", "long")
+    scene.world.advance(5)
+    (order,) = scene.kills()
+    assert order.kill_policy.grace_period.nanoseconds == 30 * 10**9
+    scene.world.settle()
+    assert scene.kills() == []
+
+
+def test_without_grace_it_is_killed_at_once_and_nobody_is_asked():
+    scene = at_once()
+    scene.take_back("cpus:1", "t2")
+    assert scene.asked() == []
+    assert scene.killed() == ["t2"]
+    scene.end("t2")
+    assert scene.ends() == [(("t2",), True)]
+
+
+def test_what_has_no_tasks_is_taken_out_of_its_offers_at_once(scene):
+    scene.end("t4")
+    offer = scene.world.grant(scene.framework, scene.agent, "cpus:1;mem:100")
+    scene.world.take_back(scene.framework, scene.agent, "cpus:1")
+    rescinded = [e.rescind.offer_id for e in scene.framework.take() if e.type == Event.RESCIND]
+    assert rescinded == [offer.id]
+    assert scene.ends() == [((), True)]
+    assert "taken back: for a test" in scene.world.cluster.ended_offers[offer.id.value]
+    assert scene.kills() == []
+
+
+def test_no_offers_and_no_tasks_frees_nothing(scene):
+    scene.world.take_back(scene.framework, scene.agent, "cpus:1")
+    assert scene.ends() == [((), False)]
+
+
+def test_a_framework_that_is_away_has_the_same_deadline(scene):
+    scene.framework.disconnect()
+    scene.take_back("cpus:1", "t1")
+    scene.world.advance(5)
+    assert scene.killed() == ["t1"]
+
+
+def test_a_new_stream_is_asked_again_and_the_deadline_stays(scene):
+    scene.take_back("cpus:1", "t1")
+    (first,) = scene.asked()
+    scene.world.advance(3)
+    scene.framework.disconnect()
+    events = scene.framework.subscribe()
+    (again,) = [
+        offer
+        for event in events
+        if event.type == Event.INVERSE_OFFERS
+        for offer in event.inverse_offers.inverse_offers
+    ]
+    assert again.id != first.id
+    assert again.revocation == first.revocation
+    scene.accept(first)
+    assert scene.counters["dropped/inverse-offer-unknown"] == 1
+    scene.world.advance(2)
+    assert scene.killed() == ["t1"]
+
+
+def test_one_that_has_answered_is_not_asked_again(scene):
+    scene.take_back("cpus:1", "t1")
+    scene.accept(scene.asked()[0])
+    scene.framework.disconnect()
+    assert Event.INVERSE_OFFERS not in [e.type for e in scene.framework.subscribe()]
+
+
+# ---- Several ----------------------------------------------------------------------------
+
+
+def test_what_becomes_free_counts_once_for_two_that_are_in_progress(scene):
+    scene.take_back("cpus:1", "t1")
+    scene.take_back("cpus:1", "t2")
+    scene.end("t4")
+    assert scene.ends() == [(("t1",), True)]
+    scene.world.advance(5)
+    assert scene.killed() == ["t2"]
+    scene.end("t2")
+    assert scene.ends() == [(("t2",), True)]
+
+
+def test_two_plans_are_both_made_good_at_their_deadlines(scene):
+    scene.take_back("cpus:1", "t1")
+    scene.world.advance(2)
+    scene.take_back("cpus:2", "t2", "t3")
+    scene.world.advance(3.5)
+    assert scene.killed() == ["t1"]
+    scene.world.advance(2)
+    assert scene.killed() == ["t2", "t3"]
+    for task_id in ("t1", "t2", "t3"):
+        scene.end(task_id)
+    assert scene.ends() == [(("t1",), True), (("t2", "t3"), True)]
+
+
+# ---- Over -------------------------------------------------------------------------------
+
+
+def test_it_is_called_off_for_what_is_not_there(scene):
+    gone = scene.world.framework("gone")
+    scene.world.take_back(gone, scene.agent, "cpus:1", "x")
+    scene.world.advance(5)
+    assert scene.ends() == [(("x",), False)]
+    role = scene.world.take_back(scene.framework, scene.agent, "cpus:1", "nobody's")
+    scene.world.advance(5)
+    assert scene.ends() == [(role.task_ids, False)]
+    assert scene.kills() == []
+
+
+def test_it_is_void_at_once_for_a_framework_that_has_ended(scene):
+    plan = scene.take_back("cpus:1", "t1")
+    scene.world.advance(5)
+    scene.end("t1")
+    scene.ends()
+    scene.framework.call(type=Call.TEARDOWN)
+    scene.world.script.plans.append(plan)
+    scene.world.cluster.want_allocation(scene.world.clock.now())
+    scene.world.settle()
+    assert scene.ends() == [(("t1",), False)]
+    assert scene.counters["dropped/revocation-stale"] == 1
+
+
+@pytest.mark.parametrize("when", ["asked", "killed"])
+def test_an_agent_that_is_lost_gives_nothing_back(scene, when):
+    scene.take_back("cpus:1", "t1")
+    if when == "killed":
+        scene.world.advance(5)
+    scene.agent.disconnect()
+    scene.world.advance(80)
+    assert scene.ends() == [(("t1",), False)]
+    assert not scene.world.cluster.revoking.by_name
+    assert not scene.world.cluster.timers.has("revoke", "m-O1")
+
+
+def test_a_framework_that_ends_gives_it_back_when_its_tasks_are_gone(scene):
+    scene.take_back("cpus:1", "t1")
+    scene.framework.call(type=Call.TEARDOWN)
+    scene.world.advance(6)
+    assert scene.ends() == []
+    scene.end("t3")
+    assert scene.ends() == [(("t1",), True)]
+
+
+def test_part_of_it_counts_as_freed_if_no_more_can_come(scene):
+    scene.take_back("cpus:2", "t1", "unknown")
+    scene.world.advance(5)
+    assert scene.killed() == ["t1"]
+    scene.end("t1")
+    assert scene.ends() == [(("t1", "unknown"), True)]
+
+
+# ---- Faults -------------------------------------------------------------------------------
+
+
+def test_the_order_is_repeated_with_its_reason_to_an_agent_that_was_away(scene):
+    scene.take_back("cpus:1", "t1")
+    scene.agent.disconnect()
+    scene.world.advance(6)
+    tasks = [
+        scene.agent.task(f"t{n}", scene.framework, TASK_RUNNING, "cpus:1;mem:100")
+        for n in range(1, 5)
+    ]
+    events = scene.agent.register(tasks, frameworks=[scene.framework.info])
+    (order,) = [e.kill_task for e in events if e.type == agent_pb2.Event.KILL_TASK]
+    assert (order.task_id.value, order.reason) == ("t1", PREEMPTED)
+    scene.end("t1")
+    assert scene.ends() == [(("t1",), True)]
+
+
+def test_an_agent_that_comes_back_without_its_tasks_has_given_them_up(scene):
+    scene.take_back()
+    scene.agent.disconnect()
+    scene.agent.register(frameworks=[scene.framework.info])
+    for n in range(1, 5):
+        scene.agent.report(f"t{n}", TASK_KILLED, scene.framework)
+    scene.world.settle()
+    assert scene.ends() == [(("t1", "t2"), True)]
+
+
+def test_after_a_pause_of_the_master_frameworks_get_their_time_back(scene):
+    scene.take_back("cpus:1", "t1")
+    scene.world.clock.advance(100)
+    scene.world.core.tick(scene.world.clock.now())
+    assert scene.kills() == []
+    scene.world.advance(5)
+    assert scene.killed() == ["t1"]
+
+
+def test_an_order_of_the_framework_itself_keeps_the_reason_of_ours(scene):
+    scene.take_back("cpus:1", "t1")
+    scene.world.advance(5)
+    scene.agent.take()
+    scene.framework.kill("t1")
+    (order,) = scene.kills()
+    assert order.reason == PREEMPTED
+
+
+def test_stages_are_counted(scene):
+    scene.take_back()
+    scene.accept(scene.asked()[0])
+    scene.world.advance(5)
+    scene.end("t1")
+    scene.end("t2")
+    stages = {name: n for name, n in scene.counters.items() if name.startswith("revocations/")}
+    assert stages == {
+        f"revocations/{each}": 1 for each in ("planned", "asked", "accepted", "freed")
+    }
