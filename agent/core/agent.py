@@ -19,7 +19,7 @@ from agent.core import (
 from agent.core.effects import Effect, ExecutorKey, SentAway, Stop, TaskKey
 from agent.core.health import Outcome
 from agent.core.journal import Change, Kind
-from agent.core.records import Exit, Place, Reason
+from agent.core.records import Exit, KillCause, Place, Reason
 from agent.core.recovery import Record, Restored, SavedContainer
 from agent.core.state import AgentState, Ids, Settings
 from agent.core.updates import Ack
@@ -195,7 +195,11 @@ class AgentCore:
                 pb.TaskStatus.REASON_EXECUTOR_TERMINATED,
                 "Task unknown to the agent",
             )
-        elif task.executor.custom:
+            return
+        if event.HasField("reason") and not task.is_killed:
+            task.kill_cause = KillCause(event.reason, event.message)
+            s.journal.task(task)
+        if task.executor.custom:
             executors.kill(s, task, policy, now)
         else:
             commands.kill(s, task, policy, now)

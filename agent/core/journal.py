@@ -159,4 +159,6 @@ def _task(task: Task) -> bytes:
         record.status.CopyFrom(task.status)
     if task.kill is not None:
         record.kill.CopyFrom(task.kill)
+    if task.kill_cause is not None:
+        record.kill_reason, record.kill_message = task.kill_cause
     return record.SerializeToString()

@@ -84,6 +84,18 @@ class Cause(NamedTuple):
     limitation: pb.TaskResourceLimitation | None = None
 
 
+class KillCause(NamedTuple):
+    """Why the master has a task killed, if that is another's doing than its framework's."""
+
+    reason: Reason
+    message: str
+
+    def fill(self, status: pb.TaskStatus) -> None:
+        """Say so in a status of the task's end; what its executor says comes after it."""
+        own = f" ({status.message})" if status.message else ""
+        status.reason, status.message = self.reason, self.message + own
+
+
 @dataclass(slots=True)
 class Task:
     """A task that has not ended."""
@@ -102,8 +114,15 @@ class Task:
     kill: pb.KillPolicy | None = None
     # Custom executors: why the agent has it killed, if that is not somebody's wish.
     cause: Cause | None = None
+    # What the update of its end says, if it is the first kill that ends it.
+    kill_cause: KillCause | None = None
     # Custom executors: what the task adds to the container.
     resources: Resources = EMPTY
+
+    @property
+    def is_killed(self) -> bool:
+        """Whether somebody has asked for its end already."""
+        return self.executor.killed or self.kill is not None
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError, Message
 from agent.core import checks, overtime
 from agent.core.effects import TaskKey, sum_of
 from agent.core.journal import Kind, RecordKey
-from agent.core.records import Cause, Executor, Exit, Framework, Place, Task
+from agent.core.records import Cause, Executor, Exit, Framework, KillCause, Place, Task
 from agent.core.state import AgentState
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue, MesosPyError
@@ -212,6 +212,8 @@ class _Restoring:
         task.delivered = saved.delivered
         task.status = saved.status if saved.HasField("status") else None
         task.kill = saved.kill if saved.HasField("kill") else None
+        if saved.HasField("kill_reason"):
+            task.kill_cause = KillCause(saved.kill_reason, saved.kill_message)
         self.s.tasks[key] = task
         if is_terminal(task.state):
             place = Place(executor.sandbox, executor.pid is not None, ended=True)

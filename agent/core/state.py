@@ -242,8 +242,11 @@ class AgentState:
 
     def take(self, task: Task, status: pb.TaskStatus, now: Now) -> None:
         """An update that is complete: the task's state follows it, and it goes out."""
-        if self.drain is not None and status.state in (pb.TASK_KILLING, pb.TASK_KILLED):
-            self._blame_the_drain(task, status, self.drain)
+        if status.state in (pb.TASK_KILLING, pb.TASK_KILLED):
+            if self.drain is not None:
+                self._blame_the_drain(task, status, self.drain)
+            elif task.kill_cause is not None:
+                task.kill_cause.fill(status)
         if may_follow(task.state, status.state):
             task.state = status.state
         task.status = status

@@ -200,6 +200,8 @@ class Task(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     DELIVERED_FIELD_NUMBER: _builtins.int
     KILL_FIELD_NUMBER: _builtins.int
+    KILL_REASON_FIELD_NUMBER: _builtins.int
+    KILL_MESSAGE_FIELD_NUMBER: _builtins.int
     container_id: _builtins.str
     launched: _builtins.float
     """Seconds since the epoch, to be shown."""
@@ -207,6 +209,9 @@ class Task(_message.Message):
     """The same moment by the kernel's clock, to be counted from; absent: of a first version."""
     state: _types_pb2.TaskState.ValueType
     delivered: _builtins.bool
+    kill_reason: _types_pb2.TaskStatus.Reason.ValueType
+    """What the update of its end says, if it is the kill that ends it."""
+    kill_message: _builtins.str
     @_builtins.property
     def framework_id(self) -> _types_pb2.FrameworkID: ...
     @_builtins.property
@@ -227,13 +232,20 @@ class Task(_message.Message):
         status: _types_pb2.TaskStatus | None = ...,
         delivered: _builtins.bool = ...,
         kill: _types_pb2.KillPolicy | None = ...,
+        kill_reason: _types_pb2.TaskStatus.Reason.ValueType | None = ...,
+        kill_message: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_launched_monotonic", b"_launched_monotonic", "framework_id", b"framework_id", "info", b"info", "kill", b"kill", "launched_monotonic", b"launched_monotonic", "status", b"status"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_kill_reason", b"_kill_reason", "_launched_monotonic", b"_launched_monotonic", "framework_id", b"framework_id", "info", b"info", "kill", b"kill", "kill_reason", b"kill_reason", "launched_monotonic", b"launched_monotonic", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_launched_monotonic", b"_launched_monotonic", "container_id", b"container_id", "delivered", b"delivered", "framework_id", b"framework_id", "info", b"info", "kill", b"kill", "launched", b"launched", "launched_monotonic", b"launched_monotonic", "state", b"state", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_kill_reason", b"_kill_reason", "_launched_monotonic", b"_launched_monotonic", "container_id", b"container_id", "delivered", b"delivered", "framework_id", b"framework_id", "info", b"info", "kill", b"kill", "kill_message", b"kill_message", "kill_reason", b"kill_reason", "launched", b"launched", "launched_monotonic", b"launched_monotonic", "state", b"state", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__kill_reason: _TypeAlias = _typing.Literal["kill_reason"]  # noqa: Y015
+    _WhichOneofArgType__kill_reason: _TypeAlias = _typing.Literal["_kill_reason", b"_kill_reason"]  # noqa: Y015
     _WhichOneofReturnType__launched_monotonic: _TypeAlias = _typing.Literal["launched_monotonic"]  # noqa: Y015
     _WhichOneofArgType__launched_monotonic: _TypeAlias = _typing.Literal["_launched_monotonic", b"_launched_monotonic"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__kill_reason) -> _WhichOneofReturnType__kill_reason | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__launched_monotonic) -> _WhichOneofReturnType__launched_monotonic | None: ...
 
 Global___Task: _TypeAlias = Task  # noqa: Y015

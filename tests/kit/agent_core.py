@@ -119,8 +119,10 @@ class AgentWorld:
         order = Event.RunTasks(framework_info=self.framework, tasks=tasks)
         return self.master(Event(type=Event.RUN_TASKS, run_tasks=order))
 
-    def kill(self, task_id: str, grace_s: float | None = None) -> list[Effect]:
-        order = Event.KillTask(framework_id=self.framework.id, task_id=pb.TaskID(value=task_id))
+    def kill(self, task_id: str, grace_s: float | None = None, **cause: Any) -> list[Effect]:
+        order = Event.KillTask(
+            framework_id=self.framework.id, task_id=pb.TaskID(value=task_id), **cause
+        )
         if grace_s is not None:
             order.kill_policy.grace_period.nanoseconds = int(grace_s * 1e9)
         return self.master(Event(type=Event.KILL_TASK, kill_task=order))
