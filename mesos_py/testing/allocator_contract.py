@@ -16,29 +16,23 @@ allocator is *for*, such as fair shares, is not tested here.
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from mesos_py.allocation import (
-    SKIP_CODES,
     AgentChanged,
     AgentRemoved,
-    Allocator,
-    AllocatorOptions,
     FrameworkChanged,
     FrameworkRemoved,
     Freed,
-    Grant,
     PolicyChanged,
     Refusal,
     Revived,
-    Skip,
 )
 from mesos_py.constraints import Host
 from mesos_py.errors import InvalidValue
 from mesos_py.policy import RolePolicy
 from mesos_py.resources import Resources
+from mesos_py.testing.allocator_explaining import ExplainingContract
 from mesos_py.testing.allocator_harness import (
-    AllocatorHarness,
     RaisingConstraint,
     only_hosts,
     winners,
@@ -46,20 +40,12 @@ from mesos_py.testing.allocator_harness import (
 from mesos_py.testing.allocator_runs import RandomRun
 
 
-class AllocatorContract:
+class AllocatorContract(ExplainingContract):
     """See the module's docstring."""
 
     # Steps of the random runs; each takes well under a millisecond.
     steps = 3000
     seeds = (1, 2, 3)
-
-    def make(self, options: AllocatorOptions) -> Allocator:
-        """A new allocator; called several times per test."""
-        raise NotImplementedError
-
-    def harness(self, **options: Any) -> AllocatorHarness:
-        chosen = AllocatorOptions(**options)
-        return AllocatorHarness(self.make(chosen), chosen)
 
     # ---- Whoever wants and may, gets ----------------------------------------
 
@@ -114,6 +100,32 @@ class AllocatorContract:
         got = winners(h.cycle())
         assert {name for name, _ in got} == {"f", "g"}
         assert len(got) == 8
+
+    def test_frameworks_in_a_tree_of_roles_are_all_reached(self) -> None:
+        h = self.harness()
+        roles = ("a", "a/b", "a/b/c", "d/e/f")
+        for number, role in enumerate(roles):
+            h.framework(f"f{number}", role)
+        for _ in roles:
+            h.agent(f"a{len(h.agents)}")
+            (grant,) = h.cycles()
+            # The next agent is for another.
+            h.suppress(grant.framework_id)
+        assert {grant.framework_id for grant in h.held} == set(h.frameworks)
+
+    def test_a_role_that_nobody_named_may_be_given_a_policy_and_lose_it(self) -> None:
+        h = self.harness()
+        h.framework("f", "a/b")
+        h.rule("a", weight=2.0, priority=1)
+        h.rule("a/b", weight=0.5)
+        h.agent("x")
+        assert winners(h.cycle()) == [("f", "x")]
+        h.rule("a")
+        h.rule("a/b")
+        h.agent("y")
+        assert winners(h.cycle()) == [("f", "y")]
+        h.remove_framework("f")
+        assert h.cycle() == []
 
     # ---- Whoever may not, does not ------------------------------------------
 
@@ -425,74 +437,3 @@ class AllocatorContract:
     def test_random_events_keep_the_rules_and_leave_nobody_out(self) -> None:
         for seed in self.seeds:
             RandomRun(self.harness(), random.Random(seed)).go(self.steps)
-
-    # ---- Explaining -------------------------------------------------------------
-
-    def test_explain_says_nothing_of_who_would_get_something_or_is_unknown(self) -> None:
-        h = self.harness()
-        h.agent("a")
-        h.framework("f")
-        assert h.allocator.explain("f", h.cluster, h.now_s) == []
-        assert h.allocator.explain("nobody", h.cluster, h.now_s) == []
-
-    def test_explain_tells_each_reason_by_its_code(self) -> None:
-        h = self.harness()
-        h.framework("away", active=False)
-        h.framework("quiet", suppressed=frozenset({"*"}))
-        h.framework("plain")
-        assert self._codes(h, "away") == {"inactive"}
-        assert self._codes(h, "quiet") == {"suppressed"}
-        assert self._codes(h, "plain") == {"no-agents"}
-        h.agent("a", "cpus:1;mem:64")
-        h.framework("picky", constraints={"*": only_hosts("b")})
-        h.framework("greedy", min_free={"*": [Resources.of(cpus=100)]})
-        assert self._codes(h, "picky") == {"constraint"}
-        assert self._codes(h, "greedy") == {"too-small"}
-        (grant,) = h.cycle()
-        assert self._codes(h, "plain") == {"nothing-free"}
-        h.decline(grant)
-        assert self._codes(h, "plain") == {"filtered"}
-        h.change_agent("a", active=False)
-        assert self._codes(h, "plain") == {"inactive"}
-        h.remove_agent("a")
-        h.agent("g", "cpus:1;gpus:1")
-        assert self._codes(h, "plain") == {"gpu-only"}
-
-    def test_explain_says_outranked_of_whoever_must_wait(self) -> None:
-        h = self.harness()
-        h.framework("f")
-        h.framework("g")
-        h.agent("a")
-        (grant,) = h.cycle()
-        h.give_back(grant)
-        told = {name: self._codes(h, name) for name in ("f", "g")}
-        assert sorted(map(sorted, told.values())) == [[], ["outranked"]]
-
-    def test_explain_changes_nothing(self) -> None:
-        assert self._history(11) == self._history(11, explain=True)
-
-    def test_shares_are_told_of_roles_with_a_framework_or_a_weight(self) -> None:
-        h = self.harness(policies={"weighted": RolePolicy(weight=2.0)})
-        h.framework("f", "r", "s")
-        h.framework("g", "away", active=False)
-        h.agent("a")
-        h.cycle()
-        shares = h.allocator.shares(h.cluster)
-        assert set(shares) == {"weighted", "r", "s", "away"}
-        assert all(share >= 0 for share in shares.values())
-        assert sum(share > 0 for share in shares.values()) == 1
-
-    # ---- Helpers ------------------------------------------------------------------
-
-    def _codes(self, h: AllocatorHarness, framework_id: str) -> set[str]:
-        skips = h.allocator.explain(framework_id, h.cluster, h.now_s)
-        for skip in skips:
-            assert isinstance(skip, Skip)
-            assert skip.message
-            assert skip.code in SKIP_CODES, f"{skip.code!r} is no known code"
-        return {skip.code for skip in skips}
-
-    def _history(self, seed: int, explain: bool = False) -> list[list[Grant]]:
-        run = RandomRun(self.harness(), random.Random(seed), explain=explain)
-        run.go(500)
-        return run.history

@@ -65,6 +65,8 @@ class RandomRun:
     def cycle(self) -> None:
         h = self.harness
         waiting = self._waiting() if self.explain else set()
+        if self.explain:
+            h.allocator.standings(h.cluster)
         grants = h.cycle()
         self.history.append(grants)
         surprised = waiting & {grant.framework_id for grant in grants}
