@@ -54,12 +54,14 @@ class Framework(Scheduler):
         *,
         framework_id: str = "",
         roles: Sequence[str] = (),
+        priority: int = 0,
         failover_s: float = 3600.0,
         partition_aware: bool = True,
         reports_killing: bool = False,
         driver: dict[str, Any] | None = None,
     ) -> None:
         self.info = FrameworkInfo(name=name, failover_timeout=failover_s, roles=roles)
+        self.info.priority = priority
         if framework_id:
             self.info.id.value = framework_id
         if partition_aware:
