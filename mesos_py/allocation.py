@@ -278,8 +278,9 @@ class Standing:
     """Where a role, or a framework in one of its roles, stands in the order.
 
     `framework_id` empty: the role with those below it.  `position` counts from 1 among
-    `contenders` that stand beside it (the frameworks of the role, the roles with one
-    parent); 0: not in the order.  Amounts are scalars in thousandths.
+    `contenders` that stand beside it (the frameworks of the role; the roles with one
+    parent, and as one more the parent's own frameworks); equals may share one; 0: not in
+    the order.  Amounts are scalars in thousandths.
     """
 
     role: str
@@ -354,8 +355,9 @@ class AllocatorOptions:
     `unfair` names scarce scalars, which do not count towards the dominant share.
 
     `short_share`: this part of each agent's scalars is kept for tasks of at most
-    `short_max_s` (0: nothing is); it is granted by itself, beside what is for any task.  `fair_guarantee`: whoever has no guarantee from an
-    operator is guaranteed a fair share of what is left (else nothing).
+    `short_max_s` (0: nothing is); it is granted by itself, beside what is for any task.
+    `fair_guarantee`: whoever has no guarantee from an operator is guaranteed a fair share
+    of what is left (else nothing).
 
     `victims`: how what is to be taken back is chosen, by name ("youngest", "most-over",
     "cost", of the entry points `mesos_py.victims`; "off": nothing is ever taken back).
