@@ -119,20 +119,20 @@ _REQUESTS = [
 ]
 
 
+def _place(row: Row) -> str:
+    return f"{row['position']}/{row['contenders']}" if row["position"] else "-"
+
+
 _STANDINGS = [
     Column("ROLE", lambda row: row["role"]),
     Column("FRAMEWORK", lambda row: row["framework_id"] or ""),
-    Column("PLACE", lambda row: _place(row), right=True),
+    Column("PLACE", _place, right=True),
     Column("SHARE", lambda row: f"{row['share']:.3f}", right=True),
     Column("WEIGHT", lambda row: f"{row['weight']:g}", right=True),
     Column("HELD", lambda row: output.amounts(row["held"])),
     Column("GUARANTEED", lambda row: output.amounts(row["guarantee"])),
     Column("LACKS", lambda row: output.amounts(row["lacking"])),
 ]
-
-
-def _place(row: Row) -> str:
-    return f"{row['position']}/{row['contenders']}" if row["position"] else "-"
 
 
 def _refusals(now: float) -> list[Column]:

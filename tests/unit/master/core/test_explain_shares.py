@@ -62,7 +62,8 @@ def test_a_framework_stands_below_its_role_and_the_roles_above_that(world, alloc
     ]
     assert explain_shares.framework_sentences(world.cluster, record) == [
         "role 'a' holds a share of 0.250, place 1 of 1 roles in the order, priority 7",
-        "role 'a/b' holds a share of 0.250, 0.125 by its weight of 2, place 1 of 1 roles in the order",
+        "role 'a/b' holds a share of 0.250, 0.125 by its weight of 2, "
+        "place 1 of 1 roles in the order",
         "in role 'a/b' it holds a share of 0.250, place 2 of 3 frameworks in the order, "
         "lacks cpus:1.5 of what it needs",
     ]
