@@ -121,8 +121,9 @@ def _member(c: Cluster, framework: Framework, role: str, now: Now) -> str:
     skips = c.allocator.explain(framework.framework_id, c.ledger, now.monotonic_s)
     if not skips:
         return f"{name} has its turn: an offer to it is out or due"
-    more = f" (and {len(skips) - 1} more reasons)" if len(skips) > 1 else ""
-    return f"{name}: {skips[0].message} ({skips[0].code}){more}"
+    more = len(skips) - 1
+    rest = f" (and {more} more reason{'s' if more > 1 else ''})" if more else ""
+    return f"{name}: {skips[0].message} ({skips[0].code}){rest}"
 
 
 def _sentence(each: Standing, own: bool) -> str:
