@@ -17,11 +17,16 @@ that the role can use, is not looked at, neither here nor in Mesos.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from master.allocator.sums import SHARED
-from mesos_py.allocation import ClusterView
 from mesos_py.policy import RolePolicy, ancestors
+
+
+class Holdings(Protocol):
+    """What is looked at of a ClusterView."""
+
+    def held_under(self, role: str) -> Mapping[str, int]: ...
 
 
 class Cap(NamedTuple):
@@ -115,7 +120,7 @@ class Quota:
 
     # ---- One cycle ------------------------------------------------------
 
-    def begin(self, view: ClusterView, pools: Mapping[str, Mapping[str, int]]) -> None:
+    def begin(self, view: Holdings, pools: Mapping[str, Mapping[str, int]]) -> None:
         """O(roles with a guarantee or a limit)."""
         self._caps.clear()
         self._owed.clear()

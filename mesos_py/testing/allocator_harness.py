@@ -337,6 +337,8 @@ class AllocatorHarness:
             if not self.cluster.free(agent_id):
                 continue
             for framework_id, role in pairs:
+                if len(self._in_force((framework_id, role, agent_id))) > REFUSALS_KEPT:
+                    continue
                 for bundle, length_s in rules.bundles(role, agent):
                     if (
                         bundle
@@ -387,10 +389,13 @@ class AllocatorHarness:
             self._refusals[key] = [*kept, refusal]
         self.allocator.tell(refusal)
 
+    def _in_force(self, key: tuple[str, str, str]) -> list[Refusal]:
+        return [one for one in self._refusals.get(key, []) if one.until_s > self.now_s]
+
     def _is_refused(
         self, key: tuple[str, str, str], offered: Resources, max_task_s: float | None
     ) -> bool:
-        in_force = [one for one in self._refusals.get(key, []) if one.until_s > self.now_s]
+        in_force = self._in_force(key)
         if len(in_force) > REFUSALS_KEPT:
             return False
         return any(

@@ -3,18 +3,19 @@ from master.allocator.lottery import LotteryAllocator
 from master.allocator.priority import PriorityAllocator
 from mesos_py.allocation import Allocator, AllocatorOptions
 from mesos_py.testing.allocator_contract import AllocatorContract
+from mesos_py.testing.allocator_rules_contract import AllocatorRulesContract
 
 
-class TestDrf(AllocatorContract):
+class TestDrf(AllocatorContract, AllocatorRulesContract):
     def make(self, options: AllocatorOptions) -> Allocator:
         return DrfAllocator(options)
 
 
-class TestLottery(AllocatorContract):
+class TestLottery(AllocatorContract, AllocatorRulesContract):
     def make(self, options: AllocatorOptions) -> Allocator:
         return LotteryAllocator(options)
 
 
-class TestPriority(AllocatorContract):
+class TestPriority(AllocatorContract, AllocatorRulesContract):
     def make(self, options: AllocatorOptions) -> Allocator:
         return PriorityAllocator(options)
