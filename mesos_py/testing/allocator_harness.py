@@ -352,12 +352,13 @@ class AllocatorHarness:
 
     def must_wake(self) -> bool:
         """Whether somebody got a part of an agent and may get another in the next cycle."""
-        just_granted = self._just_granted.copy()
+        if not self.options.max_offer:
+            return False
+        just_granted, self._just_granted = self._just_granted, set()
         try:
-            self._just_granted.clear()
             return bool(self.left_out())
         finally:
-            self._just_granted.update(just_granted)
+            self._just_granted = just_granted
 
     def _had_its_part(self, framework_id: str, agent_id: str, length_s: float | None) -> bool:
         """Whether it has to wait for the next cycle (`max_offer`)."""
