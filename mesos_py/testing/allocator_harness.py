@@ -193,11 +193,6 @@ class AllocatorHarness:
         for grant in [grant for grant in self.held if grant.framework_id == framework_id]:
             self.give_back(grant)
 
-    def policy(self, role: str, policy: RolePolicy) -> None:
-        """All that operators say of the role from now on."""
-        self.allocator.tell(PolicyChanged(role, policy))
-        self.policies[role] = policy
-
     def suppress(self, framework_id: str, *roles: str) -> None:
         row = self.frameworks[framework_id]
         self.change_framework(framework_id, suppressed=row.suppressed | set(roles or row.roles))

@@ -16,7 +16,8 @@ from mesos_py.testing.allocator_runs import RandomRun
 class RuledRun(RandomRun):
     """As RandomRun, with guarantees, limits, reservations and mandatory needs."""
 
-    roles = ("a", "a/x", "a/x/u", "a/y", "b", "c")
+    roles = ("a", "a/x", "a/x/u", "a/y", "b/z", "c")
+    ruled_above = ("b",)
     # What is granted on agents of its own lets a role need less elsewhere.
     passing = frozenset({"outranked", "quota"})
 
@@ -24,26 +25,26 @@ class RuledRun(RandomRun):
         self, harness: AllocatorHarness, dice: random.Random, explain: bool = False
     ) -> None:
         super().__init__(harness, dice, explain)
-        self._choices += [(4, self._rule), (2, self._need)]
+        self._choices += [(3, self._rule), (2, self._need)]
 
     def _rule(self) -> None:
-        role = self.dice.choice(self.roles)
-        policy = self.harness.policies.get(role, RolePolicy())
+        role = self.dice.choice((*self.roles, *self.ruled_above))
+        before = self.harness.policies.get(role, RolePolicy())
+        guarantee, limit, agents = before.guarantee, before.limit, before.agents
+        weight = before.weight
         match self.dice.randint(0, 4):
             case 0:
-                policy = RolePolicy(weight=self.dice.choice((1.0, 2.0)))
+                guarantee, limit, agents = {}, {}, frozenset()
+                weight = self.dice.choice((1.0, 2.0))
             case 1 | 2:
-                policy = replace(policy, guarantee=self._amounts(8))
+                guarantee = self._amounts(8)
             case 3:
-                policy = replace(policy, limit=self._amounts(16))
+                limit = self._amounts(16)
             case _:
                 known = [*self.harness.agents, "elsewhere"]
                 agents = frozenset(self.dice.sample(known, self.dice.randint(0, 1)))
-                policy = replace(policy, agents=agents)
-        limit = {
-            name: max(milli, policy.guarantee.get(name, 0)) for name, milli in policy.limit.items()
-        }
-        self.harness.policy(role, replace(policy, limit=limit))
+        limit = {name: max(milli, guarantee.get(name, 0)) for name, milli in limit.items()}
+        self.harness.rule(role, weight=weight, guarantee=guarantee, limit=limit, agents=agents)
 
     def _amounts(self, most: int) -> dict[str, int]:
         amounts = {}

@@ -12,8 +12,6 @@ from mesos_py.testing.allocator_harness import AllocatorHarness
 
 _AGENTS = 6
 _FRAMEWORKS = 6
-# Some are above others, one is below a role that nobody names.
-_ROLES = ("r", "r/x", "r/x/deep", "s/z", "t")
 
 
 class RandomRun:
@@ -26,7 +24,9 @@ class RandomRun:
 
     # Reasons that may be over within a cycle, since others are served before.
     passing: Set[str] = frozenset({"outranked"})
-    roles: Sequence[str] = _ROLES
+    # Some are above others, one is below a role that nobody names.
+    roles: Sequence[str] = ("r", "r/x", "r/x/deep", "s/z", "t")
+    ruled_above: Sequence[str] = ("s",)
 
     def __init__(
         self, harness: AllocatorHarness, dice: random.Random, explain: bool = False
@@ -171,7 +171,9 @@ class RandomRun:
     def _rule(self) -> None:
         weight = self.dice.choice((0.5, 1.0, 2.0, 3.0))
         priority = self.dice.choice((0, 0, 1))
-        self.harness.rule(self.dice.choice((*self.roles, "s")), weight=weight, priority=priority)
+        self.harness.rule(
+            self.dice.choice((*self.roles, *self.ruled_above)), weight=weight, priority=priority
+        )
 
     def _decline(self) -> None:
         if self.harness.held:
