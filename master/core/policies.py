@@ -180,7 +180,11 @@ def _require_feasible(
 ) -> None:
     """Raises for what cannot hold and could before, or has become worse by the changes:
     what agents that went have made impossible must not stand in the way of others."""
-    total, hosts = _cluster_total(c), _hosts(c)
+    total, hosts = {}, {}
+    if any(policy.guarantee for policy in decided.values()):
+        total = _cluster_total(c)
+    if any(policy.agents for policy in decided.values()):
+        hosts = _hosts(c)
     before = {each.rule: each.excess for each in problems(c.decided_policies, total, hosts)}
     for problem in problems(decided, total, hosts):
         worse = problem.excess > before.get(problem.rule, 0)
@@ -226,6 +230,8 @@ def _hosts(c: Cluster) -> dict[str, list[str]]:
 
 def unknown_agents(c: Cluster, policy: RolePolicy) -> list[str]:
     """Agents that the policy names and of which nothing is known here (yet)."""
+    if not policy.agents:
+        return []
     hosts = _hosts(c)
     known = {agent_id for ids in hosts.values() for agent_id in ids}
     return sorted(text for text in policy.agents if text not in hosts and text not in known)

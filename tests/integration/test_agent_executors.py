@@ -66,7 +66,7 @@ def connect():
                 out.put(None)
                 channel.close()
                 return True
-            elif event.type == E.KILL:
+            elif event.type == E.KILL and "DEAF" not in os.environ:
                 report(event.kill.task_id, pb.TASK_KILLED)
             elif event.type == E.MESSAGE:
                 say(C.MESSAGE, message=C.Message(data=event.message.data[::-1]))
@@ -157,6 +157,32 @@ async def test_an_executor_that_does_not_end_is_killed_after_the_grace(master, a
     failed = await master.status("a", pb.TASK_FAILED)
     assert failed.reason == pb.TaskStatus.REASON_EXECUTOR_TERMINATED
     assert not processes_of("ex")
+
+
+def limited(task_id: str, **environment: str) -> pb.TaskInfo:
+    """A task on room for short tasks, which never ends by itself."""
+    limit = pb.DurationInfo(nanoseconds=200_000_000)
+    return for_executor(task_id, executor(**environment), max_completion_time=limit, short=True)
+
+
+async def test_a_task_out_of_time_is_ended_and_its_executor_goes_on(master, agent):
+    master.run(for_executor("a", executor()), limited("b"))
+    failed = await master.status("b", pb.TASK_FAILED)
+    assert failed.reason == pb.TaskStatus.REASON_MAX_COMPLETION_TIME_REACHED
+    assert failed.message == "Task ran on room for short tasks of at most 0.2 s; its time is over"
+    master.run(for_executor("c", executor(), data=b"finish"))
+    await master.status("c", pb.TASK_FINISHED)
+    assert master.states("a") == ["RUNNING"]
+
+
+async def test_an_executor_that_keeps_a_task_out_of_time_is_ended(master, tmp_path):
+    async with running_agent(
+        master, tmp_path / "agent", "--executor-shutdown-grace-period", "100ms"
+    ):
+        master.run(limited("a", DEAF="1"))
+        failed = await master.status("a", pb.TASK_FAILED)
+        assert failed.reason == pb.TaskStatus.REASON_MAX_COMPLETION_TIME_REACHED
+        assert not processes_of("ex")
 
 
 async def test_an_executor_that_comes_back_goes_on(master, agent):

@@ -11,7 +11,7 @@ import pytest
 from google.protobuf import text_format
 
 from mesos_py import rpc
-from mesos_py.errors import InvalidValue, NotFound, Refused
+from mesos_py.errors import InsufficientResources, InvalidValue, NotFound, Refused
 from mesos_py.tasks import command_task, launch
 from mesos_py.v1 import executor_pb2, operator_pb2, scheduler_pb2
 from mesos_py.v1.executor_pb2_grpc import ExecutorServiceStub
@@ -347,6 +347,23 @@ BAD_QUESTIONS = {
         'type: UPDATE_WEIGHTS update_weights { weight_infos { role: "a" weight: nan } }',
         InvalidValue,
         "weight_infos[a].weight: nan",
+    ),
+    "a role's limit below zero": (
+        'type: UPDATE_ROLES update_roles { changes { role: "good" policy { priority: 1 } } '
+        'changes { role: "a" policy { limits { key: "cpus" value { value: -1 } } } } }',
+        InvalidValue,
+        "changes[a].policy.limits.cpus: -1.0",
+    ),
+    "a role's guarantee of what there is not": (
+        'type: UPDATE_ROLES update_roles { changes { role: "a" policy { guarantees '
+        '{ key: "tapes" value { value: 1 } } } } }',
+        InsufficientResources,
+        "changes[a].policy.guarantees.tapes: 1: all guarantees come to 1 tapes",
+    ),
+    "what nobody can say of a role": (
+        'type: UPDATE_ROLES update_roles { changes { role: "a" fields: "colour" } }',
+        InvalidValue,
+        "changes[a].fields: 'colour'",
     ),
     "weight of no role": (
         'type: UPDATE_WEIGHTS update_weights { weight_infos { role: "a b" weight: 1 } }',

@@ -132,6 +132,7 @@ class AgentModel:
             state=task.state,
             resources=task.info.resources,
             allocation_role=task.role,
+            short=task.info.short,
         )
         if task.executor is not None:
             listed.executor_id.value = task.executor.key[1]

@@ -40,7 +40,8 @@ class Writer:
 
     def __init__(self, file: Path) -> None:
         self._fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-        self._numbers = itertools.count(1)
+        # Not from 1 on: that is the weight of all roles, and nothing that is kept.
+        self._numbers = itertools.count(2)
         self.ending = threading.Event()
 
     def ask(self, master: str) -> None:
