@@ -19,7 +19,7 @@ from master.core import needs
 from master.core import offers as offering
 from master.core.cluster import Cluster
 from master.core.feasibility import Problem, Side, problems
-from master.core.records import Agent, Offer
+from master.core.records import Agent
 from master.core.registry import ROLE, WEIGHT
 from mesos_py.clock import Now
 from mesos_py.errors import Conflict, InsufficientResources, InvalidValue, shown
@@ -295,7 +295,7 @@ def _rescind_above_limit(
 
 def _rescind_outranked(c: Cluster, before: Mapping[str, RolePolicy], now: Now) -> None:
     """Offers to roles that stood before one that wants something, and stand behind it by
-    the new weights (a departure from Mesos, which rescinds all)."""
+    the new weights, until they do not (a departure from Mesos, which rescinds all)."""
     changed = {role for role, old in before.items() if old.weight != c.policy(role).weight}
     if not changed:
         return
@@ -306,30 +306,35 @@ def _rescind_outranked(c: Cluster, before: Mapping[str, RolePolicy], now: Now) -
         return shares[role] * ratio
 
     def passed(loser: str, winner: str) -> bool:
-        return old_share(loser) <= old_share(winner) and shares[loser] > shares[winner]
+        return (
+            (winner in changed or loser in changed)
+            # Weights decide among equals only, where priorities decide anything.
+            and c.policy(winner).priority == c.policy(loser).priority
+            and old_share(loser) <= old_share(winner)
+            and shares[loser] > shares[winner]
+        )
 
     for parent in {_parent(role) for role in changed}:
         beside = [role for role in shares if _parent(role) == parent]
         winners = [role for role in beside if _wants(c, role)]
-        for loser in beside:
-            by = next(
-                (
-                    winner
-                    for winner in winners
-                    if (winner in changed or loser in changed) and passed(loser, winner)
-                ),
-                None,
-            )
-            for offer in _offers_under(c, loser) if by is not None else ():
-                offering.rescind(c, offer, f"{by} comes before {loser} by its weight now", now)
+        found = ((next((w for w in winners if passed(each, w)), None), each) for each in beside)
+        for winner, loser in [(w, each) for w, each in found if w is not None]:
+            _rescind_until_behind(c, loser, winner, now)
+
+
+def _rescind_until_behind(c: Cluster, loser: str, winner: str, now: Now) -> None:
+    """The newest offers first, twice as many each time: shares are slow to ask for."""
+    offers = [offer for offer in c.offers.values() if is_under(offer.role, loser)]
+    count, shares = 1, c.allocator.shares(c.ledger)
+    while offers and shares[loser] > shares[winner]:
+        offers, newest = offers[:-count], offers[-count:]
+        for offer in reversed(newest):
+            offering.rescind(c, offer, f"{winner} comes before {loser} by its weight now", now)
+        count, shares = 2 * count, c.allocator.shares(c.ledger)
 
 
 def _parent(role: str) -> str:
     return role.rpartition("/")[0]
-
-
-def _offers_under(c: Cluster, role: str) -> list[Offer]:
-    return [offer for offer in c.offers.values() if is_under(offer.role, role)]
 
 
 def _wants(c: Cluster, role: str) -> bool:

@@ -23,7 +23,7 @@ from mesos_py.v1 import agent_pb2, executor_pb2, operator_pb2, scheduler_pb2
 from mesos_py.v1.agent_pb2_grpc import AgentFilesStub
 from mesos_py.v1.executor_pb2_grpc import ExecutorServiceStub
 from mesos_py.v1.operator_pb2_grpc import OperatorServiceStub
-from mesos_py.v1.types_pb2 import DRAINING
+from mesos_py.v1.types_pb2 import DRAINING, RolePolicy
 from tests.kit.cluster import Cluster
 from tests.kit.framework import Framework, what
 from tests.kit.fuzz import Fuzz
@@ -261,11 +261,15 @@ def test_calls_of_operators(cluster, dice):
 
 
 def _put_back(cluster: Cluster) -> None:
-    """Into service, if one of the calls has happened to take the agent out of it."""
+    """Into service, if one of the calls has happened to take the agent out of it; and what
+    they have happened to say of roles."""
     cluster.wait_until(lambda: cluster.agent_row("a").drain_info.state != DRAINING)
     agent = cluster.agent_row("a")
     if agent.deactivated:
         cluster.operator.reactivate_agent(agent.agent_info.id.value)
+    for role in cluster.operator.roles():
+        if role.HasField("policy"):
+            cluster.operator.update_role(role.name, RolePolicy())
 
 
 @FUZZED

@@ -420,6 +420,30 @@ def test_a_weight_rescinds_only_where_it_turns_the_order_round():
     assert (rescinded(a), rescinded(b)) == (0, 0)
 
 
+def test_a_weight_rescinds_the_newest_until_the_order_is_right():
+    scene = Scene(agents=4)
+    a = scene.framework("a")
+    offers = a.offers()
+    scene.say(change("a", weight=4.0))
+    b = scene.framework("b")
+    scene.world.agent("h9")
+    b.start("t1", text="cpus:4;mem:4096")
+    a.take()
+    # By 4 to 1 "a" stood before "b", which has one agent; by 1 to 1 it stands behind it.
+    scene.say(change("a", weight=1.0))
+    assert scene.c.frameworks[a.id].offers == {offers[0].id.value}
+    assert rescinded(a) == 3
+
+
+def test_a_weight_of_a_role_of_another_priority_rescinds_nothing():
+    scene = Scene(agents=2)
+    a, b = scene.framework("a"), scene.framework("b")
+    assert (len(a.offers()), len(b.offers())) == (1, 1)
+    scene.say(change("a", "priority", priority=-1))
+    scene.say(change("a", "weight", weight=2.0))
+    assert (rescinded(a), rescinded(b)) == (0, 0)
+
+
 def test_a_weight_for_a_role_that_wants_nothing_rescinds_nothing(scene):
     framework = scene.framework("a")
     framework.offers()
