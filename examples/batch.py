@@ -163,9 +163,7 @@ class Batch(mesos_py.Scheduler):
     def _state_needs(self, driver: SchedulerDriver) -> None:
         """What waits, so that `mesos-py explain` can say why nothing fits; and whether
         offers are wanted at all."""
-        driver.request_resources(
-            [("batch job", self.need, len(self.waiting))] if self.waiting else []
-        )
+        driver.state_waiting([("batch job", self.need, len(self.waiting))] if self.waiting else [])
         if not self.waiting:
             driver.set_needs_offers(False)
 

@@ -112,7 +112,7 @@ def take(census: Census, master: str, console: Console, patience_s: float) -> di
     total = len(census.waiting)
     framework = FrameworkInfo(name="stdlib-census", failover_timeout=0)
     driver = SchedulerDriver(census, framework, master, connect_timeout_s=10)
-    driver.request_resources([("count", EACH, total)])
+    driver.state_waiting([("count", EACH, total)])
     bar = Progress(
         TextColumn("counting"), BarColumn(), MofNCompleteColumn(), console=console, transient=True
     )

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mesos_py.scheduler.aio import SchedulerClient
     from mesos_py.scheduler.api import Scheduler
     from mesos_py.scheduler.driver import SchedulerDriver
+    from mesos_py.scheduler.needs import AskedBack, Need, asked_back
     from mesos_py.states import (
         TASK_DROPPED,
         TASK_ERROR,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         TASK_UNKNOWN,
         TASK_UNREACHABLE,
         TaskState,
+        is_preempted,
         is_terminal,
         short_name,
     )
@@ -121,10 +123,11 @@ _HOMES = {
     "scheduler.aio": "SchedulerClient",
     "scheduler.api": "Scheduler",
     "scheduler.driver": "SchedulerDriver",
+    "scheduler.needs": "AskedBack Need asked_back",
     "states": (
         "TASK_DROPPED TASK_ERROR TASK_FAILED TASK_FINISHED TASK_GONE TASK_GONE_BY_OPERATOR "
         "TASK_KILLED TASK_KILLING TASK_LOST TASK_RUNNING TASK_STAGING TASK_STARTING "
-        "TASK_UNKNOWN TASK_UNREACHABLE TaskState is_terminal short_name"
+        "TASK_UNKNOWN TASK_UNREACHABLE TaskState is_preempted is_terminal short_name"
     ),
     "tasks": (
         "command_info command_task custom_executor executor_task health_command health_http "
@@ -169,6 +172,7 @@ __all__ = [
     "AgentID",
     "AgentInfo",
     "AlreadyExists",
+    "AskedBack",
     "Attribute",
     "CheckInfo",
     "CommandInfo",
@@ -196,6 +200,7 @@ __all__ = [
     "MasterInfo",
     "MasterUnreachable",
     "MesosPyError",
+    "Need",
     "NotFound",
     "NotLeader",
     "Offer",
@@ -216,6 +221,7 @@ __all__ = [
     "Unavailable",
     "UnsupportedProtocol",
     "__version__",
+    "asked_back",
     "command_info",
     "command_task",
     "custom_executor",
@@ -224,6 +230,7 @@ __all__ = [
     "health_command",
     "health_http",
     "health_tcp",
+    "is_preempted",
     "is_terminal",
     "launch",
     "match_offers",

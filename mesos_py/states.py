@@ -24,6 +24,7 @@ from mesos_py.v1.types_pb2 import (
     TASK_UNKNOWN,
     TASK_UNREACHABLE,
     TaskState,
+    TaskStatus,
 )
 
 TERMINAL: Final = frozenset(
@@ -70,6 +71,15 @@ def may_follow(old: TaskState.ValueType, new: TaskState.ValueType) -> bool:
     return _PROGRESS[new] >= _PROGRESS[old]
 
 
+def is_preempted(status: TaskStatus) -> bool:
+    """Whether the task was killed since its room was wanted for another framework.
+
+    That is no failure of the task: launch it again, and count no attempt.
+    """
+    preempted = status.reason == TaskStatus.REASON_CONTAINER_PREEMPTED
+    return preempted and status.state == TASK_KILLED
+
+
 def short_name(state: TaskState.ValueType) -> str:
     """The name without its prefix, as tables show it: "RUNNING"."""
     return name_of(TaskState, state).removeprefix("TASK_")
@@ -94,6 +104,7 @@ __all__ = [
     "TASK_UNREACHABLE",
     "TERMINAL",
     "TaskState",
+    "is_preempted",
     "is_terminal",
     "may_follow",
     "short_name",

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mesos_py import logs
+from mesos_py.resources import Resources
 from mesos_py.v1.scheduler_pb2 import Call, Event
 from mesos_py.v1.types_pb2 import InverseOffer, MasterInfo, Offer, TaskStatus
 
@@ -105,14 +106,32 @@ class Scheduler:
         """
 
     def inverse_offers(self, driver: SchedulerDriver, offers: Sequence[InverseOffer]) -> None:
-        """Machines are to be absent, each from its `unavailability.start` on, and this
-        framework has something there (`resources`).
+        """Something is asked of this framework, for each agent that is named.
 
-        Answer with `driver.accept_inverse_offers` (it will have left by then) or
+        With `unavailability`: the machine is to be absent from its `start` on, and this
+        framework has something there (`resources`).  With `revocation`: the `resources`
+        are wanted back for another framework.  `mesos_py.asked_back(offer)` shows what,
+        until when, and which tasks were chosen; end these or others on that agent before
+        the deadline, or those chosen are killed (`mesos_py.is_preempted(status)`).
+        Accepting says that you will; declining saves nothing.
+
+        Of absences: answer with `driver.accept_inverse_offers` (it will have left by then) or
         `decline_inverse_offers`: operators see that.  To leave is to end the tasks there
         and start them elsewhere; offers of such machines say when as well
         (`offer.unavailability`).  Nothing is taken before an operator does so by hand.
         """
+
+    def needs_answered(self, driver: SchedulerDriver, answer: Event.Needs) -> None:
+        """What became of the needs that were stated (`driver.request_resources`).
+
+        Called after each statement, and again when that changes.  `answer.accepted` are
+        those that count, `answer.admitted` says whether all mandatory ones can be met
+        (nothing is offered before), `answer.message` in words what was cut and why, or why
+        the framework is not admitted.
+        """
+
+    def guarantee_changed(self, driver: SchedulerDriver, share: Resources) -> None:
+        """`driver.guaranteed_share()` is `share` now."""
 
     def inverse_offer_rescinded(self, driver: SchedulerDriver, offer_id: str) -> None:
         """The question is void: the time is another one now, or the machine stays or is

@@ -14,13 +14,13 @@ from mesos_py.scheduler.checks import (
     ExecutorLike,
     FiltersLike,
     InverseOfferLike,
-    Need,
     OfferLike,
     ReconcileLike,
     RoleConstraints,
     TaskLike,
     text_of,
 )
+from mesos_py.scheduler.needs import NeedLike
 from mesos_py.scheduler.session import SchedulerSession
 from mesos_py.v1.scheduler_pb2 import Call
 from mesos_py.v1.types_pb2 import (
@@ -96,9 +96,10 @@ class SchedulerCalls:
         return self._shared.session.standing_by
 
     def guaranteed_share(self) -> Resources:
-        """What the framework's roles are guaranteed, as told at the last subscription.
+        """What the framework is guaranteed, as the master said last: nothing is taken back
+        below it, and it gets that much whenever it needs it.
 
-        Empty before the first one, and where nothing is guaranteed.
+        Empty before the first subscription, and where nothing is guaranteed.
         """
         return self._shared.session.guaranteed_share
 
@@ -158,7 +159,8 @@ class SchedulerCalls:
     ) -> None:
         """Say that this framework will have left the machines in time.
 
-        A promise that operators see, and nothing else: end the tasks there yourself.  While
+        A promise that operators see, and nothing else: end the tasks there yourself.  The
+        same of an inverse offer that asks for something back (`asked_back`).  While
         something is left there the question comes again after the seconds in `filters`
         (None: 5 s), or with `set_needs_offers(True)`.
         """
@@ -208,16 +210,34 @@ class SchedulerCalls:
         with self._shared as session:
             session.set_filters(hosts, min_free, constraints)
 
-    def request_resources(self, needs: Iterable[Need]) -> None:
-        """State what is waiting, as a whole: `(what for, resources of one, how many)`.
+    def request_resources(self, needs: Iterable[NeedLike]) -> None:
+        """State the least that the framework needs to hold in all, as a whole: `Need`, or
+        `(what for, resources of one, how many)`.  What it holds already counts.
 
-        It allocates nothing by itself; it lets the cluster explain why nothing fits
-        ("needs 100 cpus, the largest agent has 2").  An empty list: nothing is waiting.
-        Sent only when it differs from the last time.  Kept over a lost link.
+        While it lacks some of that, others may be made to give up what they hold above
+        what is theirs; and its own, up to its needs, is taken back last.  The answer is
+        `Scheduler.needs_answered`: operators may allow less.  State other needs at any
+        time; an empty list: no more than one gets by fair sharing.  Sent only when it
+        differs from the last time.  Kept over a lost link.  What waits beyond what is
+        needed is said by `state_waiting`.
+
+        Raises InvalidValue for a count below one, a need of nothing, and more than 1000.
         """
         listed = list(needs)
         with self._shared as session:
             session.request(listed)
+
+    def state_waiting(self, waiting: Iterable[NeedLike]) -> None:
+        """State what waits, as a whole, in the form of `request_resources`.
+
+        It allocates nothing and takes nothing from anybody; it lets the cluster explain
+        why nothing fits ("needs 100 cpus, the largest agent has 2").  An empty list:
+        nothing is waiting.  Sent only when it differs from the last time.  Kept over a
+        lost link.
+        """
+        listed = list(waiting)
+        with self._shared as session:
+            session.wait_for(listed)
 
     def update_framework(self, framework: FrameworkInfo) -> None:
         """Change name, roles, labels, failover time-out and so on.

@@ -25,7 +25,6 @@ from mesos_py.v1.types_pb2 import (
     Offer,
     OfferFilters,
     OfferID,
-    Request,
     TaskID,
     TaskInfo,
     TaskStatus,
@@ -40,13 +39,10 @@ TaskLike: TypeAlias = TaskID | str
 ExecutorLike: TypeAlias = ExecutorID | str
 FiltersLike: TypeAlias = Filters | float | None
 ReconcileLike: TypeAlias = TaskStatus | TaskLike | tuple[TaskLike, AgentLike | None]
-Need: TypeAlias = tuple[str, Resources, int]
 RoleConstraints: TypeAlias = pb.OfferConstraints.RoleConstraints
 
 # Mesos: the longest time for which resources can be refused.
 MAX_REFUSE_S: Final = 365 * 86400.0
-# What the master takes of REQUEST (master.core.frameworks).
-MAX_NEEDS: Final = 1000
 DEFAULT_FAILOVER_S: Final = 3600.0
 
 Capability = FrameworkInfo.Capability
@@ -169,18 +165,6 @@ def kill_policy_of(grace_s: float | None) -> KillPolicy | None:
     policy = KillPolicy()
     policy.grace_period.nanoseconds = int(grace_s * 1e9)
     return policy
-
-
-def requests_of(needs: Iterable[Need]) -> list[Request]:
-    """The wire form of (what for, what one of them needs, how many)."""
-    requests = []
-    for name, resources, count in needs:
-        if type(count) is not int or not 0 < count < 2**32:
-            raise InvalidValue("count", count, "must be a whole number above zero")
-        requests.append(Request(name=name, resources=resources.to_proto(), count=count))
-    if len(requests) > MAX_NEEDS:
-        raise InvalidValue("needs", len(requests), f"must be at most {MAX_NEEDS}")
-    return requests
 
 
 def checked_size(what: str, size: int, limit: int) -> int:

@@ -152,6 +152,10 @@ class SchedulerDriver(SchedulerCalls, CallbackDriver[Item]):
             scheduler.call_refused(self, event.refused)
         elif event.type == Event.INVERSE_OFFERS:
             scheduler.inverse_offers(self, event.inverse_offers.inverse_offers)
+        elif event.type == Event.NEEDS:
+            scheduler.needs_answered(self, event.needs)
+        elif event.type == Event.GUARANTEE:
+            scheduler.guarantee_changed(self, self.guaranteed_share())
         elif event.type == Event.RESCIND_INVERSE_OFFER:
             offer_id = event.rescind_inverse_offer.inverse_offer_id.value
             scheduler.inverse_offer_rescinded(self, offer_id)

@@ -21,6 +21,8 @@ SHOWN: Final = frozenset(
         Event.INVERSE_OFFERS,
         Event.RESCIND_INVERSE_OFFER,
         Event.REFUSED,
+        Event.NEEDS,
+        Event.GUARANTEE,
     }
 )
 

@@ -28,6 +28,8 @@ class OfferBook:
         self.held: dict[str, Held] = {}
         self._gone: Recent[str, str] = Recent(REMEMBERED)
         self._used: Recent[str, str] = Recent(REMEMBERED)
+        # Rescinded on this stream, and not answered by us.
+        self._late: Recent[str, None] = Recent(REMEMBERED)
 
     def add(self, offers: Iterable[Offer]) -> None:
         for offer in offers:
@@ -42,7 +44,27 @@ class OfferBook:
         if self.held.pop(offer_id, None) is not None:
             self._gone.add(offer_id, why)
 
+    def rescind(self, offer_id: str) -> None:
+        """The master has taken it back, perhaps since we did not answer."""
+        if offer_id in self.held:
+            self._late.add(offer_id, None)
+        self.lose(offer_id, "rescinded by the master")
+
+    def decline(self, offer_ids: Iterable[str]) -> list[str]:
+        """Those to be said: of the ones that are held, which is their end, and of the ones
+        that were taken back on this stream, each once."""
+        said = []
+        for offer_id in offer_ids:
+            if offer_id in self.held:
+                self.use([offer_id], "declined")
+                said.append(offer_id)
+            elif offer_id in self._late:
+                self._late.discard(offer_id)
+                said.append(offer_id)
+        return said
+
     def lose_all(self, why: str) -> None:
+        self._late = Recent(REMEMBERED)
         for offer_id in self.held:
             self._gone.add(offer_id, why)
         self.held.clear()

@@ -33,17 +33,24 @@ from typing import Final, TypeAlias
 
 from mesos_py import rpc
 from mesos_py.clock import Clock
-from mesos_py.errors import InvalidResources, MesosPyError, Refused, Unavailable
-from mesos_py.recent import Recent
+from mesos_py.errors import InvalidResources, InvalidValue, MesosPyError, Refused, Unavailable
 from mesos_py.resources import EMPTY, Resources
-from mesos_py.scheduler import answers, checks
+from mesos_py.scheduler import answers, checks, needs
 from mesos_py.scheduler.kinds import KEPT, SHOWN, STATE
 from mesos_py.scheduler.offers import OfferBook
+from mesos_py.scheduler.tasks import News, TaskBook
 from mesos_py.scheduler.wants import Wants
 from mesos_py.scheduler.written import Written
-from mesos_py.states import TASK_UNKNOWN, TERMINAL
 from mesos_py.v1 import scheduler_pb2 as pb
-from mesos_py.v1.types_pb2 import Filters, FrameworkInfo, Offer, OfferID, TaskStatus
+from mesos_py.v1.types_pb2 import (
+    Filters,
+    FrameworkInfo,
+    Offer,
+    OfferID,
+    Request,
+    Resource,
+    TaskStatus,
+)
 
 Call = pb.Call
 Event = pb.Event
@@ -55,7 +62,6 @@ BATCH_BYTES: Final = 4 * 1024 * 1024
 # Calls that wait for a subscription; more are refused, except acknowledgements,
 # which may be dropped: the agent sends the update again.
 MAX_KEPT: Final = 100_000
-REMEMBERED_ACKS: Final = 50_000
 RECONCILE_AT_ONCE: Final = 1_000
 # Mesos: DEFAULT_HEARTBEAT_INTERVAL, for a master that names none.
 DEFAULT_HEARTBEAT_S: Final = 15.0
@@ -106,7 +112,6 @@ class SchedulerSession:
         self.closed = False
         self.tearing_down = False
         self.ignored = 0
-        self._implicit = implicit_acknowledgements
         self._standby = standby
         # Whether our state has changed since a SUBSCRIBE stated it.
         self._unsaid = False
@@ -118,12 +123,8 @@ class SchedulerSession:
         self._max_call_bytes = max_call_bytes
         self._out: deque[tuple[pb.Call, int]] = deque()
         self._items: list[Item] = []
-        self._launched: dict[str, str] = {}
-        self._doubtful: dict[str, str] = {}
         self._written = Written()
-        self._kills: dict[str, pb.Call] = {}
-        self._shown: Recent[bytes, None] = Recent(REMEMBERED_ACKS)
-        self._acked: Recent[bytes, None] = Recent(REMEMBERED_ACKS)
+        self._tasks = TaskBook(implicit_acknowledgements)
         self._heartbeats = 0
 
     @property
@@ -182,8 +183,7 @@ class SchedulerSession:
         was_linked = self.linked
         self.subscribed = self.standing_by = False
         self.offers.lose_all("its subscription has ended")
-        self._doubtful.update(self._launched)
-        self._launched.clear()
+        self._tasks.lost()
         again = self._written.lost(self._clock.now().monotonic_s, self._items)
         waiting, self._out = [*again, *self._out], deque()
         for call, size in waiting:
@@ -209,9 +209,7 @@ class SchedulerSession:
             total += size
             self._written.note(call, size, now_s)
             if call.type == Call.ACCEPT:
-                for operation in call.accept.operations:
-                    for task in checks.tasks_of(operation):
-                        self._launched[task.task_id.value] = task.agent_id.value
+                self._tasks.wrote(call.accept)
         return pb.Calls(calls=batch)
 
     def take_items(self) -> list[Item]:
@@ -225,12 +223,7 @@ class SchedulerSession:
         subscribed = event.subscribed
         self.wants.framework_id = subscribed.framework_id.value
         self.heartbeat_s = subscribed.heartbeat_interval_seconds or DEFAULT_HEARTBEAT_S
-        try:
-            self.guaranteed_share = Resources.from_proto(
-                "guaranteed_share", subscribed.guaranteed_share
-            )
-        except InvalidResources:
-            self.guaranteed_share = EMPTY
+        self._guaranteed(subscribed.guaranteed_share)
         self.subscribed = self.was_active = True
         self.standing_by = False
         self._heartbeats = 0
@@ -239,7 +232,7 @@ class SchedulerSession:
             self._out.append((self._call(Call.TEARDOWN), _SMALL))
             return
         again = {id(call) for call, _ in waiting}
-        for call in self._kills.values():
+        for call in self._tasks.kills.values():
             if id(call) not in again:
                 self._out.append((call, _SMALL))
         self._out.extend(waiting)
@@ -256,7 +249,7 @@ class SchedulerSession:
         # What was to be torn down belongs to another instance now.
         self.subscribed = self.was_active = self.tearing_down = False
         waiting, self._out = self._out, deque()
-        kills, self._kills = self._kills, {}
+        kills, self._tasks.kills = self._tasks.kills, {}
         again = {id(call) for call, _ in waiting}
         for call in [*(c for c in kills.values() if id(c) not in again), *(c for c, _ in waiting)]:
             self._keep(call, _SMALL, _STANDS_BY)
@@ -264,41 +257,41 @@ class SchedulerSession:
 
     def _receive_update(self, status: TaskStatus) -> bool:
         """Note a status; says whether the framework is to see it."""
-        uuid = status.uuid
-        if uuid:
-            if uuid in self._acked:
-                self._acknowledge(status)
-                return False
-            if self._implicit:
-                if uuid in self._shown:
-                    return False
-                self._shown.add(uuid, None)
-        self._settle(status)
-        return True
+        news = self._tasks.look_at(status)
+        if news is News.ACKNOWLEDGED:
+            self._acknowledge(status)
+        elif news is News.NEW:
+            self._settle(status)
+        return news is News.NEW
 
     def _settle(self, status: TaskStatus) -> None:
         """Something was heard of the task."""
-        task_id = status.task_id.value
-        self._launched.pop(task_id, None)
-        self._doubtful.pop(task_id, None)
+        self._tasks.heard(status)
         self._written.heard(status)
-        if self._kills and (status.state in TERMINAL or status.state == TASK_UNKNOWN):
-            self._kills.pop(task_id, None)
 
     def _note(self, event: pb.Event) -> None:
         if event.type == Event.OFFERS:
             self.offers.add(event.offers.offers)
         elif event.type == Event.RESCIND:
-            self.offers.lose(event.rescind.offer_id.value, "rescinded by the master")
+            self.offers.rescind(event.rescind.offer_id.value)
+        elif event.type == Event.GUARANTEE:
+            self._guaranteed(event.guarantee.resources)
         elif event.type == Event.REFUSED and event.refused.call == Call.KILL:
-            self._kills.pop(event.refused.value, None)
+            self._tasks.kills.pop(event.refused.value, None)
 
     def _heartbeat(self) -> None:
         self._heartbeats += 1
         # Not at the first one, which comes right after SUBSCRIBED: a master that has
         # just started knows no agents yet, and would declare their tasks lost.
-        if self.subscribed and self._doubtful and self._heartbeats > 1:
-            self.reconcile(list(self._doubtful.items()))
+        doubtful = self._tasks.doubtful
+        if self.subscribed and doubtful and self._heartbeats > 1:
+            self.reconcile(list(doubtful.items()))
+
+    def _guaranteed(self, share: Iterable[Resource]) -> None:
+        try:
+            self.guaranteed_share = Resources.from_proto("guaranteed_share", share)
+        except InvalidResources:
+            self.guaranteed_share = EMPTY
 
     # ---- Calls about offers -------------------------------------------------
 
@@ -327,21 +320,22 @@ class SchedulerSession:
         call = self._call(Call.ACCEPT, accept=accept)
         size = checks.checked_size("the call", call.ByteSize(), self._max_call_bytes)
         self.offers.use(offer_ids, "accepted")
-        for task in tasks:
-            # A kill of an earlier task with this id must not hit the new one.
-            self._kills.pop(task.task_id.value, None)
+        self._tasks.launching(tasks)
         self._send(call, size)
 
     def decline(self, offer_ids: list[str], filters: Filters | None) -> None:
         self.offers.gone(offer_ids)
-        held = [offer_id for offer_id in offer_ids if offer_id in self.offers.held]
-        if not held:
+        self._decline(offer_ids, filters)
+
+    def _decline(self, offer_ids: Iterable[str], filters: Filters | None) -> None:
+        # Also those that were waited for in vain, so that the master sees that we answer.
+        said = self.offers.decline(offer_ids)
+        if not said:
             return
-        self.offers.use(held, "declined")
         decline = Call.Decline(
-            offer_ids=[OfferID(value=offer_id) for offer_id in held], filters=filters
+            offer_ids=[OfferID(value=offer_id) for offer_id in said], filters=filters
         )
-        self._send(self._call(Call.DECLINE, decline=decline), 64 + 80 * len(held))
+        self._send(self._call(Call.DECLINE, decline=decline), 64 + 80 * len(said))
 
     def answer_inverse(self, offer_ids: list[str], accept: bool, filters: Filters | None) -> None:
         ids = [OfferID(value=offer_id) for offer_id in offer_ids]
@@ -357,18 +351,14 @@ class SchedulerSession:
     def kill(self, kill: pb.Call.Kill) -> None:
         call = self._call(Call.KILL, kill=kill)
         self._send(call)
-        if self.closed or self.standing_by:
-            return
-        self._kills[kill.task_id.value] = call
-        if len(self._kills) > MAX_KEPT:
-            del self._kills[next(iter(self._kills))]
+        if not self.closed and not self.standing_by:
+            self._tasks.killing(call)
 
     def acknowledge(self, statuses: Iterable[TaskStatus]) -> None:
         """Those without a uuid need none and are passed over."""
         for status in statuses:
             if status.uuid:
-                self._acked.add(status.uuid, None)
-                self._shown.discard(status.uuid)
+                self._tasks.acknowledged(status)
                 self._acknowledge(status)
 
     def _acknowledge(self, status: TaskStatus) -> None:
@@ -403,12 +393,21 @@ class SchedulerSession:
             self.wants.suppressed.update(named)
             self._send(self._call(Call.SUPPRESS, suppress=Call.Suppress(roles=named)))
 
-    def request(self, needs: Iterable[checks.Need]) -> None:
-        requests = checks.requests_of(needs)
-        size = Call.Request(requests=requests).ByteSize()
+    def request(self, stated: Iterable[needs.NeedLike]) -> None:
+        self._state(needs.requests_of(stated), self.wants.waiting)
+
+    def wait_for(self, waiting: Iterable[needs.NeedLike]) -> None:
+        self._state(self.wants.needs, needs.requests_of(waiting, waiting=True))
+
+    def _state(self, stated: list[Request], waiting: list[Request]) -> None:
+        """One call states both, since it replaces all that was stated."""
+        if len(stated) + len(waiting) > needs.MAX_NEEDS:
+            most = f"must be at most {needs.MAX_NEEDS} with what waits"
+            raise InvalidValue("needs", len(stated) + len(waiting), most)
+        size = Call.Request(requests=[*stated, *waiting]).ByteSize()
         checks.checked_size("needs", size, self._max_call_bytes)
-        if requests != self.wants.requests:
-            self.wants.requests = requests
+        if (stated, waiting) != (self.wants.needs, self.wants.waiting):
+            self.wants.needs, self.wants.waiting = stated, waiting
             self._request()
 
     def _request(self) -> None:
@@ -492,9 +491,7 @@ class SchedulerSession:
             gone = answers.refused(Call.ACCEPT, "offer_ids", offer_id, f"is gone: {why}")
             self._items.append(gone)
         # The rest of the call's offers comes back at once, as the master does it.
-        live = [item.value for item in accept.offer_ids if item.value in self.offers.held]
-        if live:
-            self.decline(live, Filters(refuse_seconds=0))
+        self._decline([item.value for item in accept.offer_ids], Filters(refuse_seconds=0))
 
 
 __all__ = ["Disconnected", "Item", "SchedulerSession"]

@@ -21,9 +21,16 @@ class Wants:
     def __init__(self, info: FrameworkInfo) -> None:
         self._info = info
         self.suppressed: set[str] = set()
-        self.requests: list[Request] = []
+        # What is needed, and what only waits.
+        self.needs: list[Request] = []
+        self.waiting: list[Request] = []
         self._min_free: OfferFilters | None = None
         self._constraints: pb.OfferConstraints.RoleConstraints | None = None
+
+    @property
+    def requests(self) -> list[Request]:
+        """All that REQUEST states."""
+        return [*self.needs, *self.waiting]
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -88,6 +88,25 @@ def make_inverse_offer(
     return offer
 
 
+def make_asking_back(
+    *task_ids: str,
+    offer_id: str | None = None,
+    agent_id: str = "agent-1",
+    resources: Resources | None = None,
+    deadline_s: float = 1_800_000_000.0,
+    reason: str = "another framework lacks what it needs",
+    framework_id: str = "framework-1",
+) -> InverseOffer:
+    """The question to give resources there back before `deadline_s` (seconds since the
+    epoch), or those tasks are killed."""
+    offer = make_inverse_offer(offer_id, agent_id, resources=resources, framework_id=framework_id)
+    offer.ClearField("unavailability")
+    offer.revocation.deadline.nanoseconds = round(deadline_s * 1e9)
+    offer.revocation.task_ids.extend(TaskID(value=task_id) for task_id in task_ids)
+    offer.revocation.reason = reason
+    return offer
+
+
 def make_task(
     task_id: str | None = None,
     agent_id: str = "",
@@ -151,6 +170,7 @@ def make_status(
 
 
 __all__ = [
+    "make_asking_back",
     "make_executor",
     "make_framework",
     "make_inverse_offer",

@@ -38,6 +38,7 @@ from mesos_py.v1.types_pb2 import (
     MasterInfo,
     Offer,
     OfferID,
+    Request,
     Resource,
     TaskStatus,
 )
@@ -84,6 +85,19 @@ class FakeMaster(FakeServer[Call, Event]):
     def rescind_inverse_offer(self, offer_id: str) -> None:
         rescind = Event.RescindInverseOffer(inverse_offer_id=OfferID(value=offer_id))
         self.send(Event(type=Event.RESCIND_INVERSE_OFFER, rescind_inverse_offer=rescind))
+
+    def answer_needs(
+        self, accepted: Iterable[Request] = (), *, admitted: bool = True, message: str = ""
+    ) -> None:
+        """Say what became of the needs that the framework has stated."""
+        needs = Event.Needs(accepted=accepted, admitted=admitted, message=message)
+        self.send(Event(type=Event.NEEDS, needs=needs))
+
+    def guarantee(self, *resources: Resource) -> None:
+        """Say that the framework is guaranteed that from now on."""
+        self.guaranteed_share = list(resources)
+        guarantee = Event.Guarantee(resources=resources)
+        self.send(Event(type=Event.GUARANTEE, guarantee=guarantee))
 
     def update(self, *statuses: TaskStatus) -> None:
         self.send(*(update_event(status) for status in statuses))

@@ -256,7 +256,7 @@ def explained(cluster: Cluster, framework: Framework) -> str:
 
 
 def test_too_large_a_wish_is_explained_by_the_largest_agent(cluster, framework):
-    framework.driver.request_resources([("huge", Resources.of(cpus=100), 1)])
+    framework.driver.state_waiting([("huge", Resources.of(cpus=100), 1)])
     said = "'huge' needs 100 cpus, largest agent has 2"
     cluster.wait_until(lambda: said in explained(cluster, framework))
 
@@ -268,14 +268,14 @@ def test_an_attribute_that_no_agent_has_is_named(cluster, framework):
     rules = OfferConstraints.RoleConstraints
     group = rules.Group(attribute_constraints=[constraint])
     framework.driver.set_filters(constraints=rules(groups=[group]))
-    framework.driver.request_resources([("drawing", Resources.of(cpus=1), 1)])
+    framework.driver.state_waiting([("drawing", Resources.of(cpus=1), 1)])
     said = "'drawing' needs an agent with gpu exists, and none of the 1 agent is one"
     cluster.wait_until(lambda: said in explained(cluster, framework))
 
 
 def test_hosts_that_are_all_excluded_are_named(cluster, framework):
     framework.driver.set_filters(hosts=["elsewhere", "nowhere"])
-    framework.driver.request_resources([("picky", Resources.of(cpus=1), 1)])
+    framework.driver.state_waiting([("picky", Resources.of(cpus=1), 1)])
     cluster.wait_until(lambda: "'picky' needs an agent with" in explained(cluster, framework))
     said = explained(cluster, framework)
     assert "elsewhere" in said
@@ -285,6 +285,6 @@ def test_hosts_that_are_all_excluded_are_named(cluster, framework):
 def test_what_is_only_taken_at_the_moment_is_told_from_what_is_not_there(cluster, framework):
     filled(framework, "cpus:1.5", "holder")
     with Framework(cluster.address, "other") as other:
-        other.driver.request_resources([("waits", Resources.of(cpus=1), 1)])
+        other.driver.state_waiting([("waits", Resources.of(cpus=1), 1)])
         said = "'waits' needs 1 cpus, at most "
         cluster.wait_until(lambda: said in explained(cluster, other))

@@ -243,6 +243,12 @@ class Framework(Scheduler):
     def inverse_offers(self, driver: SchedulerDriver, offers: Sequence[InverseOffer]) -> None:
         self._note("inverse offers", list(offers))
 
+    def needs_answered(self, driver: SchedulerDriver, answer: Event.Needs) -> None:
+        self._note("needs", answer)
+
+    def guarantee_changed(self, driver: SchedulerDriver, share: Resources) -> None:
+        self._note("guarantee", share)
+
     def inverse_offer_rescinded(self, driver: SchedulerDriver, offer_id: str) -> None:
         self._note("inverse rescinded", offer_id)
 

@@ -48,6 +48,8 @@ def _recording(name):
 
 for _name in [
     "registered",
+    "needs_answered",
+    "guarantee_changed",
     "reregistered",
     "disconnected",
     "standby",

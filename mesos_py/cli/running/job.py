@@ -22,6 +22,7 @@ from mesos_py.states import (
     TASK_LOST,
     TASK_RUNNING,
     TERMINAL,
+    is_preempted,
     short_name,
 )
 from mesos_py.v1.types_pb2 import (
@@ -163,8 +164,8 @@ class Job:
             return self.spec.name
         return f"{self.spec.name}.{instance.index}"
 
-    def needs(self) -> list[tuple[str, Resources, int]]:
-        """What is waited for, for `request_resources`: name, amount, how many."""
+    def wants(self) -> list[tuple[str, Resources, int]]:
+        """What is waited for, for `state_waiting`: name, amount, how many."""
         count = len(self.waiting)
         return [(self.spec.name, self.spec.each, count)] if count else []
 
@@ -251,8 +252,8 @@ class Job:
     def _start_over(self, instance: Instance, status: TaskStatus) -> bool:
         if self.given_up is not None:
             return False
-        if _offer_was_gone(status, instance):
-            pass  # bad luck with an offer is no attempt
+        if _offer_was_gone(status, instance) or is_preempted(status):
+            pass  # bad luck with an offer, or room that others needed more, is no attempt
         elif instance.attempt < self.spec.retries and _worth_retrying(status):
             instance.attempt += 1
         else:

@@ -79,7 +79,7 @@ class Runner:
         spec = self._job.spec
         self._launched_at = asyncio.get_running_loop().time()
         self._client.set_filters(hosts=self._settings.hosts or None, min_free=spec.each)
-        self._client.request_resources(self._job.needs())
+        self._client.state_waiting(self._job.wants())
         helpers: list[asyncio.Task[None]] = []
         try:
             with self._signals():
@@ -135,12 +135,12 @@ class Runner:
                 self._client.launch_tasks(answer.offer, answer.tasks, REFUSE_S)
             else:
                 self._client.decline_offers(answer.offer, REFUSE_S)
-        self._state_needs()
+        self._state_wants()
 
-    def _state_needs(self) -> None:
-        needs = self._job.needs()
-        self._client.request_resources(needs)
-        if not needs:
+    def _state_wants(self) -> None:
+        wants = self._job.wants()
+        self._client.state_waiting(wants)
+        if not wants:
             self._client.set_needs_offers(False)
 
     def _update(self, status: TaskStatus) -> None:
@@ -159,7 +159,7 @@ class Runner:
                 title = self._job.title(heard.instance)
                 asyncio.get_running_loop().call_later(LOST_OUTPUT_S, self._lost, task_id, title)
         if heard.again:
-            self._client.request_resources(self._job.needs())
+            self._client.state_waiting(self._job.wants())
             self._client.set_needs_offers(True)
         if self._job.done:
             self._finished.set()
@@ -245,7 +245,7 @@ class Runner:
         self._say(f"{why}{tasks}")
         for each in live:
             self._client.kill_task(each.task_id, each.agent_id)
-        self._state_needs()
+        self._state_wants()
         if self._job.done:
             self._finished.set()
         else:

@@ -3,7 +3,6 @@
 import pytest
 
 from mesos_py.errors import InvalidValue
-from mesos_py.resources import Resources
 from mesos_py.scheduler import checks
 from mesos_py.testing.builders import make_framework, make_offer
 from mesos_py.v1 import scheduler_pb2 as pb
@@ -73,18 +72,6 @@ def test_offers_are_named_in_any_form():
     offers: list[checks.OfferLike] = [make_offer("o1"), OfferID(value="o2"), "o3"]
     assert checks.offer_ids_of(offers) == ["o1", "o2", "o3"]
     assert checks.offer_ids_of("o1") == checks.offer_ids_of(make_offer("o1")) == ["o1"]
-
-
-@pytest.mark.parametrize(("count"), [0, -1, 1.5, True, 2**32, "1"])
-def test_bad_count_of_a_need_is_an_error(count):
-    with pytest.raises(InvalidValue, match="count"):
-        checks.requests_of([("x", Resources.of(cpus=1), count)])
-
-
-def test_too_many_needs_are_an_error():
-    needs = [("x", Resources.of(cpus=1), 1)] * 1001
-    with pytest.raises(InvalidValue, match="at most 1000"):
-        checks.requests_of(needs)
 
 
 def test_kill_grace_must_be_finite():

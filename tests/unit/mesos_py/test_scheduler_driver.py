@@ -2,6 +2,7 @@
 
 import pytest
 
+from mesos_py import AskedBack, asked_back
 from mesos_py.errors import (
     Conflict,
     InvalidValue,
@@ -10,6 +11,7 @@ from mesos_py.resources import Resources
 from mesos_py.scheduler import Scheduler, SchedulerDriver
 from mesos_py.states import TASK_RUNNING
 from mesos_py.testing.builders import (
+    make_asking_back,
     make_framework,
     make_inverse_offer,
     make_offer,
@@ -44,7 +46,7 @@ def test_framework_id_and_master_info_are_told_at_registration(master, started):
 
 def test_each_event_has_its_callback(master, started):
     scheduler = Recorder()
-    started(scheduler)
+    driver = started(scheduler)
     master.offer(make_offer("o1"), make_offer("o2"))
     [offers] = scheduler.next("resource_offers")
     assert [offer.id.value for offer in offers] == ["o1", "o2"]
@@ -66,6 +68,24 @@ def test_each_event_has_its_callback(master, started):
     assert list(scheduler.next("inverse_offers")[0]) == [inverse]
     master.rescind_inverse_offer("i1")
     assert scheduler.next("inverse_offer_rescinded") == ("i1",)
+    wanted = make_asking_back("t1", deadline_s=5.0)
+    master.inverse_offer(wanted)
+    (asked,) = scheduler.next("inverse_offers")[0]
+    assert asked_back(asked) == AskedBack(
+        wanted.id.value,
+        "agent-1",
+        Resources.of(cpus=1, mem=64),
+        ("t1",),
+        5.0,
+        "another framework lacks what it needs",
+    )
+    assert asked_back(inverse) is None
+    master.answer_needs(admitted=False, message="too much")
+    (answer,) = scheduler.next("needs_answered")
+    assert (answer.admitted, answer.message) == (False, "too much")
+    master.guarantee(*Resources.of(cpus=3).to_proto())
+    assert scheduler.next("guarantee_changed") == (Resources.of(cpus=3),)
+    assert driver.guaranteed_share() == Resources.of(cpus=3)
     refused = Event.Refused(call=Call.KILL, message="no")
     master.send(Event(type=Event.REFUSED, refused=refused))
     assert scheduler.next("call_refused") == (refused,)
@@ -90,6 +110,8 @@ def test_scheduler_that_overrides_nothing_takes_everything(master, started):
         Event(type=Event.OFFERS, offers=Event.Offers(offers=[make_offer()])),
         Event(type=Event.REFUSED, refused=refused),
         Event(type=Event.INVERSE_OFFERS),
+        Event(type=Event.NEEDS),
+        Event(type=Event.GUARANTEE),
         Event(type=Event.RESCIND_INVERSE_OFFER),
         Event(type=Event.MESSAGE),
         Event(type=Event.FAILURE),
@@ -113,6 +135,7 @@ def test_calls_of_all_kinds_reach_the_master(master, started):
     driver.set_needs_offers(True)
     driver.set_filters(hosts=["h1"], min_free=[Resources.of(cpus=1), Resources.of(mem=64)])
     driver.request_resources([("map", Resources.of(cpus=100), 2)])
+    driver.state_waiting([("reduce", Resources.of(cpus=1), 3)])
     driver.send_framework_message("e1", "a1", b"x")
     driver.shutdown_executor("e1", "a1")
     driver.accept_inverse_offers(make_inverse_offer("i1"))
@@ -128,7 +151,10 @@ def test_calls_of_all_kinds_reach_the_master(master, started):
         "",
         "agent-1",
     ]
-    assert said[Call.REQUEST].request.requests[0].count == 2
+    assert [(r.count, r.waiting) for r in said[Call.REQUEST].request.requests] == [
+        (2, False),
+        (3, True),
+    ]
     assert said[Call.MESSAGE].message.data == b"x"
     assert said[Call.SHUTDOWN].shutdown.executor_id.value == "e1"
     declined = said[Call.DECLINE_INVERSE_OFFERS].decline_inverse_offers

@@ -92,9 +92,9 @@ def test_what_does_not_fit_waits():
     work = job(instances=5)
     assert len(launch(work, offer(0, "cpus:2;mem:1000"))) == 2
     assert len(work.waiting) == 3
-    assert work.needs() == [("work", Resources.parse("cpus:1;mem:100"), 3)]
+    assert work.wants() == [("work", Resources.parse("cpus:1;mem:100"), 3)]
     assert len(launch(work, offer(1), offer(2))) == 3
-    assert work.needs() == []
+    assert work.wants() == []
 
 
 def test_an_offer_too_small_in_one_resource_is_declined():
@@ -225,6 +225,28 @@ def test_news_of_foreign_tasks_is_nothing():
 
 
 # --- again --------------------------------------------------------------------
+
+
+def test_a_preempted_task_is_launched_again_and_costs_no_retry():
+    work = job()
+    preempted = {"reason": TaskStatus.REASON_CONTAINER_PREEMPTED, "message": "Preempted: for B"}
+    for _ in range(3):
+        (task_id,) = launch(work)
+        work.on_status(status(task_id, TASK_RUNNING))
+        heard = hear(work, status(task_id, TASK_KILLED, **preempted))
+        assert heard.again
+        assert heard.instance.attempt == 0
+    (task_id,) = launch(work)
+    assert not hear(work, status(task_id, TASK_KILLED)).again
+
+
+def test_a_preempted_task_of_a_run_that_was_given_up_stays_ended():
+    work = job()
+    (task_id,) = launch(work)
+    work.give_up(130)
+    reason = TaskStatus.REASON_CONTAINER_PREEMPTED
+    assert not hear(work, status(task_id, TASK_KILLED, reason=reason)).again
+    assert work.done
 
 
 @pytest.mark.parametrize("state", [TASK_DROPPED, TASK_LOST])
