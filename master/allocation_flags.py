@@ -13,9 +13,10 @@ from mesos_py.config_kinds import Kind
 from mesos_py.errors import InvalidValue
 from mesos_py.policy import RolePolicy
 from mesos_py.resources import EMPTY, Resources
+from mesos_py.victims import OFF, POLICIES, VictimPolicy
 
 FIRST_OFFER_TIMEOUT_S: Final = 2.0
-VICTIMS: Final = ("youngest", "most-over", "cost", "off")
+VICTIMS: Final = (*POLICIES, OFF)
 _VICTIMS_GROUP: Final = "mesos_py.victims"
 # Ours that know nothing of priorities.
 _WITHOUT_PRIORITIES: Final = ("drf", "lottery")
@@ -178,7 +179,7 @@ def first_offer_timeout_s(flags: AllocationFlags, most_s: float) -> float:
 def allocator_options(
     flags: AllocationFlags, policies: Mapping[str, RolePolicy]
 ) -> AllocatorOptions:
-    """As allocators are told."""
+    """As allocators are told.  Raises InvalidValue for a plug-in that cannot be loaded."""
     return AllocatorOptions(
         policies=policies,
         min_offer=flags.min_offer,
@@ -189,6 +190,7 @@ def allocator_options(
         short_max_s=flags.short_task_max_duration_s,
         fair_guarantee=flags.fair_guarantee,
         victims=flags.revocation,
+        victim_policy=victim_policy(flags.revocation),
         revocation_patience_s=flags.revocation_patience_s,
         revocation_interval_s=flags.revocation_interval_s,
         revocation_cap=flags.revocation_cap / 100,
@@ -196,6 +198,11 @@ def allocator_options(
         preempt=flags.priority_preemption,
         seed=flags.allocator_seed,
     )
+
+
+def victim_policy(name: str) -> VictimPolicy | None:
+    """The plug-in of that name; None: allocators know it themselves."""
+    return None if name in VICTIMS else plugins.resolve(_VICTIMS_GROUP, {}, name, "revocation")
 
 
 def require_consistent(flags: AllocationFlags, allocator: str, offer_timeout_s: float) -> None:

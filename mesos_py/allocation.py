@@ -13,9 +13,9 @@ The master calls it like this:
    logged, and its agent is told as changed again.
 3. `next_wake_s()` after each cycle: when to allocate again although nothing
    happened, since a filter expires.
-4. `revocations(view, now_s)` after each cycle: what is to be taken back from whom.
-   The master asks, waits and kills; the allocator keeps what becomes free for whom
-   it was taken.
+4. `revocations(view, now_s)` after each cycle: what is to be taken back from whom, and
+   `called_off()`: what is not, after all.  The master asks, waits and kills; the
+   allocator keeps what becomes free for whom it was taken.
 5. `explain(framework_id, view, now_s)` when somebody asks why a framework gets
    nothing; `standings`, `guarantees` and `waiting` tell where everybody stands.  May
    be slow; must not change anything.
@@ -29,7 +29,7 @@ allocator needs is in this module, so that it depends on nothing of the master.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
@@ -59,6 +59,7 @@ class Need:
     """Part of what a framework needs to hold in all: `count` times `resources`, each on
     one agent (`agent_id`: on that one; empty: on any that its role may use).
 
+    Whoever changes what he needs in a role is asked there anew, whatever he refused.
     `mandatory`: the framework is of no use with less.  Amounts that it holds already
     count; `role` is one of its roles.
     """
@@ -200,6 +201,7 @@ class Tenant:
     `resources`: what becomes free when it ends, by itself (its executor's are not
     among them).  `since_s`: when it was launched, on the monotonic clock (-inf: before
     this master led).  `cost`: what the framework says its end costs; None: nothing said.
+    `short`: it is on what is kept for short tasks.
     """
 
     framework_id: str
@@ -208,6 +210,7 @@ class Tenant:
     resources: Resources
     since_s: float
     cost: float | None = None
+    short: bool = False
 
 
 class ClusterView(Protocol):
@@ -240,6 +243,11 @@ class ClusterView(Protocol):
         the agent; asked for revocations only."""
         ...
 
+    def on_offer(self, agent_id: str) -> Sequence[Tenant]:
+        """What is on offer there and not taken: each with an empty task id, and since
+        when.  As long as there are offers of the agent; asked for revocations only."""
+        ...
+
     def cluster_total(self) -> Mapping[str, int]:
         """Scalars, in thousandths, of all registered agents."""
         ...
@@ -261,7 +269,8 @@ class Revocation:
     """Take `resources` back from the framework on that agent, for `beneficiary`.
 
     `task_ids` are the tasks whose end frees them; the framework may end others there
-    instead.  One revocation names one agent; several may be in progress.
+    instead.  None: it has them on offer, and these offers are to be rescinded at once.
+    One revocation names one agent; several may be in progress.
     """
 
     framework_id: str
@@ -360,7 +369,9 @@ class AllocatorOptions:
     of what is left (else nothing).
 
     `victims`: how what is to be taken back is chosen, by name ("youngest", "most-over",
-    "cost", of the entry points `mesos_py.victims`; "off": nothing is ever taken back).
+    "cost", of the entry points `mesos_py.victims`; "off": nothing is ever taken back);
+    `victim_policy`: the function of that name (`mesos_py.victims.VictimPolicy`), which
+    ours need only where the name is none of the built-in ones.
     A framework must have lacked its needs for `revocation_patience_s`; then one round
     each `revocation_interval_s` takes back at most `revocation_cap` of the cluster, and
     what was freed is kept for `revocation_hold_s`.  `preempt`: an allocator that knows
@@ -376,6 +387,7 @@ class AllocatorOptions:
     short_max_s: float = 60.0
     fair_guarantee: bool = True
     victims: str = "youngest"
+    victim_policy: Callable[..., float] | None = None
     revocation_patience_s: float = 1.0
     revocation_interval_s: float = 1.0
     revocation_cap: float = 1.0
@@ -407,6 +419,12 @@ class Allocator(ABC):
         """What to take back for those who are owed it, beside what is in progress.
 
         Each is answered by one RevocationEnded, sooner or later.  None by default."""
+        return []
+
+    def called_off(self) -> list[Revocation]:
+        """Of those in progress, what is needed no more: no further stage of it is to be
+        carried out.  Each is told once, and is answered by RevocationEnded as before.
+        Asked for after each `revocations`.  None by default."""
         return []
 
     def guarantees(self, view: ClusterView) -> Mapping[str, Mapping[str, int]]:

@@ -20,9 +20,11 @@ from master.allocator.explain import Explainer
 from master.allocator.failures import Failures
 from master.allocator.filters import Filters
 from master.allocator.ranking import OnFailure, Order, Shares
+from master.allocator.revocation.guarantees import Guarantees
+from master.allocator.revocation.revoker import Revoker
 from master.allocator.roles import Contender, Roster, Shift
 from master.allocator.room import Room
-from master.allocator.standings import Entitled, from_policies, standings
+from master.allocator.standings import Amounts, Entitled, from_policies, standings
 from mesos_py.allocation import (
     AgentChanged,
     AgentRemoved,
@@ -40,6 +42,7 @@ from mesos_py.allocation import (
     PolicyChanged,
     Refusal,
     Revived,
+    Revocation,
     RevocationEnded,
     Skip,
     Standing,
@@ -73,7 +76,10 @@ class Engine(Allocator):
         self.options = options if options is not None else AllocatorOptions()
         self.roster = Roster(self.options)
         self._agents: dict[str, AgentRow] = {}
-        self._room = Room(self.options, self.roster, self._agents)
+        self.revoker = Revoker(self.options, self.roster, self._agents)
+        self._room = Room(
+            self.options, self.roster, self._agents, holds=self.revoker.progress.holds
+        )
         self._filters = Filters()
         self._failures = Failures()
         # Agents with something left that nobody could use when last looked at.
@@ -104,7 +110,16 @@ class Engine(Allocator):
 
     def entitled(self, view: ClusterView) -> Entitled:
         """What a Standing says of the guarantee, the limit and the lack of each."""
-        return from_policies(self.roster)
+        said, guarantees = from_policies(self.roster), self.revoker.guarantees(view)
+
+        def entitled(role: str, framework_id: str) -> Amounts:
+            if not framework_id:
+                return said(role, "")._replace(guarantee=_some(guarantees.of_role(role)))
+            guarantee = _some(guarantees.of(framework_id, role))
+            lacking = self.revoker.lacks(framework_id, role, view)
+            return Amounts(guarantee=guarantee, lacking=lacking)
+
+        return entitled
 
     # ---- What happens ---------------------------------------------------
 
@@ -123,6 +138,7 @@ class Engine(Allocator):
                 self._framework_changed(framework)
             case FrameworkRemoved(framework_id):
                 self._apply(self.roster.remove(framework_id))
+                self.revoker.forget(framework_id)
                 self._failures.forget(framework_id)
                 self._room.admission.forget(framework_id)
             case Revived(framework_id, roles):
@@ -131,8 +147,8 @@ class Engine(Allocator):
                 self.roster.rule(role, policy)
                 self._room.follow_policies()
                 self._look_everywhere()
-            case RevocationEnded():
-                pass
+            case RevocationEnded(revocation, freed):
+                self.revoker.progress.ended(revocation, freed)
 
     def _refused(self, refusal: Refusal) -> None:
         contender = self.roster.contender(refusal.framework_id, refusal.role)
@@ -146,6 +162,7 @@ class Engine(Allocator):
             return
         granted = contender.granted_for(refusal.max_task_s).get(refusal.agent_id)
         contender.declined = granted is None or refusal.resources.contains(granted)
+        self.revoker.refused(refusal)
         if self._filters.add(contender.refusals, refusal):
             self._loose[_pair(refusal)] = None
 
@@ -164,6 +181,7 @@ class Engine(Allocator):
         self._open.pop(agent_id, None)
         self._dirty.pop(agent_id, None)
         self._forget_refusals(agent_id)
+        self.revoker.progress.forget_agent(agent_id)
         self._failures.forget(agent_id)
         self._room.remove_agent(agent_id)
         for contender in self.roster.everybody():
@@ -177,12 +195,18 @@ class Engine(Allocator):
         try:
             shift = self.roster.change(row)
             self._room.admission.follow(row)
+            restated = self.revoker.follow(row)
         except Exception as error:
             # Out until the next change: nothing half taken over may compete.
             self._failures.note(row.framework_id, error)
             shift = self.roster.remove(row.framework_id)
             self._room.admission.forget(row.framework_id)
+            self.revoker.forget(row.framework_id)
+            restated = False
         self._apply(shift)
+        if restated:
+            # Whoever says what he needs wants to be asked, whatever he refused before.
+            self._revived(row.framework_id, tuple({need.role: None for need in row.needs}))
 
     def _apply(self, shift: Shift) -> None:
         for contender in shift.silenced:
@@ -206,6 +230,8 @@ class Engine(Allocator):
 
     def allocate(self, view: ClusterView, now_s: float) -> list[Grant]:
         self._next_part_s = None
+        for agent_id in self.revoker.look(view, now_s, self._failures.note):
+            self._dirty[agent_id] = None
         self._room.begin(view, self._dirty)
         for framework_id in self._room.admission.refresh():
             self._awake.update(dict.fromkeys(self.roster.contenders_of(framework_id)))
@@ -235,13 +261,39 @@ class Engine(Allocator):
             self._add_grown(candidates)
         if self.options.max_offer:
             self._loosen_parts(grants.values(), now_s)
+        self.revoker.progress.granted(grants.values())
         for framework_id, error in failed.items():
             self._failures.note(framework_id, error)
             self._failures.retry_later(self.roster.contenders_of(framework_id), now_s)
         return list(grants.values())
 
+    def revocations(self, view: ClusterView, now_s: float) -> list[Revocation]:
+        return self.revoker.plan(
+            view,
+            now_s,
+            lambda: self.make_ranking(view, self._grants, self._failures.note),
+            lambda: self._room.planning(view),
+            lambda one, other: self.options.preempt and self.outranks(one, other),
+            self._failures.note,
+        )
+
+    def called_off(self) -> list[Revocation]:
+        return self.revoker.progress.called_off()
+
+    def guarantees(self, view: ClusterView) -> Mapping[str, Mapping[str, int]]:
+        return self.guaranteed(view).by_framework()
+
+    def guaranteed(self, view: ClusterView) -> Guarantees:
+        """What roles and frameworks are guaranteed now."""
+        return self.revoker.guarantees(view, self._failures.note)
+
     def next_wake_s(self) -> float | None:
-        wakes = (self._filters.next_end_s(), self._failures.retry_s(), self._next_part_s)
+        wakes = (
+            self._filters.next_end_s(),
+            self._failures.retry_s(),
+            self._next_part_s,
+            self.revoker.next_wake_s(),
+        )
         return min((wake for wake in wakes if wake is not None), default=None)
 
     def failures(self) -> Mapping[str, Failure]:
@@ -360,3 +412,7 @@ def _pair(refusal: Refusal) -> tuple[str, str, str]:
 
 def _passed_over(framework_id: str, error: Exception) -> None:
     """Whoever cannot be told of has no position; the next cycle counts the failure."""
+
+
+def _some(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {name: milli for name, milli in amounts.items() if milli}

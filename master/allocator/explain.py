@@ -170,6 +170,9 @@ class Explainer:
             return f"kept for role {owners} and those below it"
         if code in ("limit", "quota"):
             return cap_words(room, contender, agent, free)
+        if code == "held":
+            names = {row.framework_id: row.name for row in self.roster.rows()}
+            return f"what is free there is kept for {room.held.names(agent, contender, names)}"
         if code == "short-only":
             return short_words(room, agent, free)
         return "has gpus, which are kept for frameworks that can use them"

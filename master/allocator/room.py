@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from master.allocator.admission import Admission
 from master.allocator.quota import Quota
 from master.allocator.reservations import Reservations, may_use
+from master.allocator.revocation.holds import HeldBack, Holds
 from master.allocator.roles import Contender, Roster
 from master.allocator.sums import SHARED, UNCOUNTED, FreeSums
 from mesos_py.allocation import AgentRow, AllocatorOptions, ClusterView
@@ -54,10 +55,13 @@ class Room:
         roster: Roster,
         agents: Mapping[str, AgentRow],
         admission: Admission | None = None,
+        holds: Holds | None = None,
     ) -> None:
         self.options = options
         self._roster = roster
         self._agents = agents
+        self._holds = holds if holds is not None else Holds()
+        self.held = HeldBack(self._holds)
         self._sums = FreeSums()
         self._piece = dict(options.max_offer.scalars)
         self.admission = admission if admission is not None else Admission(roster, agents)
@@ -97,6 +101,7 @@ class Room:
         """A cycle begins; on the `changed` agents something else may be free now."""
         self._view = view
         self._long.clear()
+        self.held = HeldBack(self._holds)
         if self.quota.guarantees:
             for agent_id in self._agents if self._all_unknown else changed:
                 self._look(agent_id)
@@ -106,9 +111,29 @@ class Room:
 
     def rehearsal(self, view: ClusterView) -> Room:
         """The same at the beginning of a cycle now, to be played with."""
-        room = Room(self.options, self._roster, self._agents, self.admission.copy())
+        admission = self.admission.copy()
+        room = Room(self.options, self._roster, self._agents, admission, self._holds)
         room.begin(view, ())
         return room
+
+    def planning(self, view: ClusterView) -> Room:
+        """The same to `assume` things with: all that may be had of an agent in the end, in
+        however many parts, and nothing is kept back for whom it was freed."""
+        options = replace(self.options, max_offer=EMPTY)
+        room = Room(options, self._roster, self._agents, self.admission.copy())
+        room.begin(view, ())
+        return room
+
+    def assume(self, role: str, agent: AgentRow, amounts: Mapping[str, int], sign: int = 1) -> None:
+        """As if the role held so much more of the agent, for tasks of any length, or
+        less."""
+        changed = {name: sign * milli for name, milli in amounts.items()}
+        if self.options.short_share:
+            long = self._long.setdefault(agent.agent_id, {})
+            for name, milli in changed.items():
+                long[name] = long.get(name, 0) + milli
+        if self.quota:
+            self.quota.charge(role, changed, self._pool(agent))
 
     def grown(self) -> list[Contender]:
         """Who could be given more now than when a guarantee or a limit held him back;
@@ -186,11 +211,14 @@ class Room:
         owners = self.reservations.owners(agent)
         if owners and not may_use(contender.role, owners):
             return Part(EMPTY, "reserved")
-        code, max_task_s = "", None
-        rest = free
+        rest, max_task_s = self.held.left_to(contender, agent, free), None
+        if not rest:
+            return Part(EMPTY, "held")
+        code = "held" if rest is not free else ""
         if self.options.short_share:
-            rest = self._of_length(agent, free, stage)
-            code = "short-only" if rest is not free else ""
+            long = self._of_length(agent, rest, stage)
+            code = "short-only" if long is not rest else code
+            rest = long
             max_task_s = self.length_s(stage)
         if self.quota:
             rest, code = self._within_caps(contender.role, agent, rest, stage, bool(owners), code)
@@ -202,6 +230,7 @@ class Room:
 
     def charge(self, contender: Contender, agent: AgentRow, part: Part, left: Resources) -> None:
         """It was granted; `left` is still free there."""
+        self.held.charge(contender, agent, part.resources)
         if part.max_task_s is None and self.options.short_share:
             long = self._long.setdefault(agent.agent_id, {})
             for name, milli in part.resources.scalars.items():

@@ -13,6 +13,7 @@ offers hold; a claim of free resources names the version it was decided on.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -43,12 +44,13 @@ class Holder(NamedTuple):
 
 
 class Offered(NamedTuple):
-    """`short`: it is kept for short tasks."""
+    """`short`: it is kept for short tasks.  `since_s`: on the monotonic clock."""
 
     framework_id: str
     role: str
     resources: Resources
     short: bool = False
+    since_s: float = -math.inf
 
 
 @dataclass(slots=True)
@@ -111,6 +113,11 @@ class Ledger:
     def offered(self, agent_id: str) -> Resources:
         row = self._rows.get(agent_id)
         return total(o.resources for o in row.offered.values()) if row is not None else EMPTY
+
+    def offers(self, agent_id: str) -> list[Offered]:
+        """What is on offer there."""
+        row = self._rows.get(agent_id)
+        return list(row.offered.values()) if row is not None else []
 
     def allocated(self, agent_id: str) -> Resources:
         row = self._rows.get(agent_id)
@@ -185,6 +192,7 @@ class Ledger:
         role: str,
         resources: Resources,
         short: bool = False,
+        since_s: float = -math.inf,
     ) -> None:
         """Move free resources into an offer.
 
@@ -194,7 +202,7 @@ class Ledger:
         if offer_id in row.offered:
             raise InternalError("an offer id was used twice", offer=offer_id)
         row.free = row.free - resources
-        offered = row.offered[offer_id] = Offered(framework_id, role, resources, short)
+        offered = row.offered[offer_id] = Offered(framework_id, role, resources, short, since_s)
         self._hold(row, offered, resources)
 
     def withdraw(self, agent_id: str, offer_id: str) -> Resources:

@@ -48,6 +48,7 @@ def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
                 grant.role,
                 grant.resources,
                 short=grant.max_task_s is not None,
+                since_s=now.monotonic_s,
             )
         except MesosPyError as error:
             c.drop("grant-refused", agent=grant.agent_id, why=error.message)

@@ -35,6 +35,13 @@ class TenantLedger(Ledger):
                     resources,
                     task.launched_s,
                     task.revocation_cost,
+                    holder.short,
                 )
             )
         return found
+
+    def on_offer(self, agent_id: str) -> list[Tenant]:
+        return [
+            Tenant(one.framework_id, one.role, "", one.resources, one.since_s, short=one.short)
+            for one in self.offers(agent_id)
+        ]

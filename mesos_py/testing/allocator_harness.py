@@ -50,8 +50,9 @@ class BookedCluster:
         self._by_role: dict[str, dict[str, int]] = {}
         self._under: dict[str, dict[str, int]] = {}
         self._long: dict[str, dict[str, int]] = {}
-        # Tasks that may be revoked, by agent: whoever plays with them keeps them.
+        # Tasks that may be revoked, and offers, by agent: whoever plays with them keeps them.
         self.tasks: dict[str, list[Tenant]] = {}
+        self.offers: dict[str, list[Tenant]] = {}
 
     def free(self, agent_id: str) -> Resources:
         return self._free.get(agent_id, EMPTY)
@@ -70,6 +71,9 @@ class BookedCluster:
 
     def tenants(self, agent_id: str) -> Sequence[Tenant]:
         return self.tasks.get(agent_id, ())
+
+    def on_offer(self, agent_id: str) -> Sequence[Tenant]:
+        return self.offers.get(agent_id, ())
 
     def cluster_total(self) -> Mapping[str, int]:
         return self._cluster
@@ -181,7 +185,8 @@ class AllocatorHarness:
         before = self.frameworks[framework_id]
         row = self.frameworks[framework_id] = replace(before, **changes)
         for role in {*before.roles, *row.roles}:
-            if not (_competes(before, role) and _competes(row, role)):
+            restated = before.needs != row.needs and role in {one.role for one in row.needs}
+            if restated or not (_competes(before, role) and _competes(row, role)):
                 self._forget_refusals(framework_id=framework_id, role=role)
         self.allocator.tell(FrameworkChanged(row))
 

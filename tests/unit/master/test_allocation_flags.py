@@ -69,6 +69,17 @@ def test_every_flag_reaches_the_options():
     )
 
 
+def test_a_victim_policy_of_another_distribution_is_found_by_its_name(tmp_path, monkeypatch):
+    info = tmp_path / "theirs-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[mesos_py.victims]\noldest = builtins:len\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    made = allocator_options(flags(revocation="oldest"), {})
+    assert (made.victims, made.victim_policy) == ("oldest", len)
+    make_allocator(MasterFlags(revocation="oldest"), {})
+
+
 def test_the_core_is_told_its_times():
     options = options_of(flags(first_offer_timeout="3s", revocation_grace="1s"), durable=False)
     assert (options.first_offer_timeout_s, options.offer_timeout_s) == (3.0, 30.0)

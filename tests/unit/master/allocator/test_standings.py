@@ -3,7 +3,8 @@ import pytest
 from master.allocator.drf import DrfAllocator
 from master.allocator.lottery import LotteryAllocator
 from master.allocator.priority import PriorityAllocator
-from mesos_py.allocation import Standing
+from mesos_py.allocation import Need, Standing
+from mesos_py.resources import Resources
 from mesos_py.testing.allocator_harness import AllocatorHarness
 
 KINDS = [DrfAllocator, LotteryAllocator, PriorityAllocator]
@@ -54,7 +55,8 @@ def test_shares_and_what_is_held_are_told(kind):
         contenders=1,
         priority=7,
         held={"cpus": 1000, "mem": 500_000},
-        guarantee={"cpus": 500},
+        # Of mem, of which its policy says nothing, a fair share: all of it.
+        guarantee={"cpus": 500, "mem": 1_000_000},
         limit={"mem": 9000},
     )
     assert standing(h, "a/b", "f") == Standing(
@@ -67,8 +69,18 @@ def test_shares_and_what_is_held_are_told(kind):
         contenders=1,
         priority=4,
         held={"cpus": 1000, "mem": 500_000},
+        guarantee={"cpus": 500, "mem": 1_000_000},
     )
     assert h.allocator.shares(h.cluster) == {"a/b": 0.5, "a": 0.25}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_lacking_of_needs_is_told(kind):
+    h = AllocatorHarness(kind())
+    h.framework("f", "a", needs=(Need("a", Resources.of(cpus=2, mem=10), 3),))
+    h.agent("x", "cpus:4;mem:1000")
+    h.use(h.cycle()[0], "cpus:1;mem:500", seconds=60)
+    assert standing(h, "a", "f").lacking == {"cpus": 5000}
 
 
 @pytest.mark.parametrize("kind", KINDS)

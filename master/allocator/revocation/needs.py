@@ -1,0 +1,61 @@
+"""What frameworks say they need, and what of it they lack.
+
+A need counts in total: all that a framework holds in the role, offers too, counts
+towards it, wherever it is.  It counts towards the first lines first, mandatory ones
+before others, since nobody knows which of its tasks belongs to which line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from master.allocator.revocation.amounts import Amounts, add, covers
+from mesos_py.allocation import FrameworkRow, Need
+from mesos_py.resources import Resources
+
+
+class Bundle(NamedTuple):
+    """`resources` on one agent; `agent_id`: on that one, empty: on any."""
+
+    resources: Resources
+    agent_id: str = ""
+
+
+@dataclass(slots=True)
+class Demand:
+    """All that a framework needs in one role: how many of each bundle, and in total."""
+
+    bundles: dict[Bundle, int] = field(default_factory=dict)
+    total: dict[str, int] = field(default_factory=dict)
+
+    def lacking(self, held: Amounts) -> dict[Bundle, int]:
+        """The bundles that are not covered by what is held."""
+        pool = dict(held)
+        found = {}
+        for bundle, count in self.bundles.items():
+            scalars = bundle.resources.scalars
+            covered = 0
+            if covers(pool, scalars):
+                covered = min(count, *(pool[name] // milli for name, milli in scalars.items()))
+                add(pool, scalars, -covered)
+            if covered < count:
+                found[bundle] = count - covered
+        return found
+
+
+def demands(row: FrameworkRow) -> dict[str, Demand]:
+    """By role.  Lines without a scalar say nothing that could be counted."""
+    found: dict[str, Demand] = {}
+    for need in _mandatory_first(row.needs):
+        if need.role in row.roles and need.count > 0 and need.resources.scalars:
+            demand = found.setdefault(need.role, Demand())
+            bundle = Bundle(need.resources, need.agent_id)
+            demand.bundles[bundle] = demand.bundles.get(bundle, 0) + need.count
+            add(demand.total, need.resources.scalars, need.count)
+    return found
+
+
+def _mandatory_first(needs: Iterable[Need]) -> list[Need]:
+    return sorted(needs, key=lambda need: not need.mandatory)
