@@ -35,6 +35,7 @@ class Campaign:
             revocation_cap=self.dice.choice((0.1, 1.0)),
             revocation_hold_s=self.dice.choice((2.0, 30.0)),
         )
+        assert isinstance(self.h.allocator, DrfAllocator)
         self.holds = self.h.allocator.revoker.progress.holds
         self.born = 0
         self.kills = 0

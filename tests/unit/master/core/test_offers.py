@@ -62,8 +62,7 @@ def test_all_offers_of_one_cycle_come_in_one_event(world):
     for _ in range(3):
         world.agent()
     world.settle()
-    (event,) = framework.take()
-    assert event.type == sched.Event.OFFERS
+    (event,) = [event for event in framework.take() if event.type == sched.Event.OFFERS]
     assert len(event.offers.offers) == 3
 
 
@@ -169,8 +168,7 @@ def test_an_offer_that_is_not_answered_goes_to_who_waits_within_a_cycle():
     other = waiting if holder is silent else silent
     assert other.offers() == []
     world.advance(5.0)
-    (rescind,) = holder.take()
-    assert rescind.type == sched.Event.RESCIND
+    assert "RESCIND" in holder.kinds()
     assert len(other.offers()) == 1
     world.check()
 
