@@ -11,8 +11,9 @@ from mesos_py.policy import RolePolicy, ancestors
 class Reservations:
     """Which roles have which agents for themselves (`RolePolicy.agents`).
 
-    A name is a host name or an agent's id.  Several roles may name one agent: each of
-    them, with the roles below it, may use it then, and nobody else.
+    A name is a host name or an agent's id.  Where a role and one above it name the same
+    agent it is the lower one's, since both say that nobody else gets it.  Roles of which
+    none is above the other, which operators are not let name one agent, share it.
     """
 
     def __init__(self, policies: Mapping[str, RolePolicy]) -> None:
@@ -31,13 +32,19 @@ class Reservations:
             return _NOBODY
         by_id = self._owners.get(agent.agent_id, _NOBODY)
         by_host = self._owners.get(agent.host.hostname, _NOBODY)
-        return by_id | by_host if by_id and by_host else by_id or by_host
+        named = by_id | by_host if by_id and by_host else by_id or by_host
+        return named if len(named) < 2 else _lowest(named)
 
 
 def may_use(role: str, owners: Iterable[str]) -> bool:
     """Whether the role is one of the owners, or below one of them."""
     above = ancestors(role)
     return any(owner in above for owner in owners)
+
+
+def _lowest(roles: frozenset[str]) -> frozenset[str]:
+    """Without those that are above another one."""
+    return roles - {above for role in roles for above in ancestors(role)[1:]}
 
 
 _NOBODY: frozenset[str] = frozenset()

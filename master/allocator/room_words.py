@@ -45,7 +45,7 @@ def _limit_words(room: Room, role: str, name: str, limited: str, most: int) -> s
     kept = max(limit - held, 0) - most
     text = f"role {limited!r} is limited to {milli_text(limit)} {name} and holds {milli_text(held)}"
     if kept:
-        others = _lacking(room, role, name)
+        others = _lacking(room, role, name, limited)
         text += f", {milli_text(kept)} are kept for the guarantees of roles below it{others}"
     return text
 
@@ -59,9 +59,11 @@ def _quota_words(room: Room, role: str, name: str, most: int) -> str:
     return f"{text}; at most {milli_text(most)} are left for it" if most else text
 
 
-def _lacking(room: Room, role: str, name: str) -> str:
-    """Who is guaranteed something that he does not hold."""
-    lacking = room.quota.lacking(name, role)
+def _lacking(room: Room, role: str, name: str, under: str = "") -> str:
+    """Who is guaranteed something that he does not hold: anywhere, or `under` a role."""
+    lacking = [
+        one for one in room.quota.lacking(name, role) if not under or one[0].startswith(f"{under}/")
+    ]
     texts = [
         f"role {one!r} lacks {milli_text(lack)} of {milli_text(guarantee)}"
         for one, guarantee, lack in lacking[:_ROLES_NAMED]

@@ -83,7 +83,9 @@ class Rules:
 
     def owners(self, agent: AgentRow) -> list[str]:
         names = {agent.agent_id, agent.host.hostname}
-        return [role for role, policy in self.policies.items() if policy.agents & names]
+        named = [role for role, policy in self.policies.items() if policy.agents & names]
+        # Of two roles one of which is above the other it is the lower one's.
+        return [role for role in named if not any(one.startswith(f"{role}/") for one in named)]
 
     @cached_property
     def _own_free(self) -> dict[tuple[str, str], int]:
