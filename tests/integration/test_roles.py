@@ -14,7 +14,8 @@ from tests.kit.framework import Framework, what
 
 @pytest.fixture
 def cluster(tmp_path) -> Iterator[Cluster]:
-    with Cluster(tmp_path, work_dir=str(tmp_path / "master")) as cluster:
+    flags = {"work_dir": str(tmp_path / "master"), "offer_timeout": "0s"}
+    with Cluster(tmp_path, **flags) as cluster:
         cluster.start_agent("a", "cpus:4;mem:1024;disk:0")
         cluster.wait_for_agent("a", "connected")
         yield cluster
@@ -109,3 +110,35 @@ def test_a_lower_limit_takes_an_offer_back_and_no_task(cluster):
 
 def what_of(messages) -> Resources:
     return Resources.from_proto("allocated", messages)
+
+
+def test_a_limit_holds_between_two_frameworks_that_want_everything(tmp_path):
+    """Of five agents with a core each the role with a limit of two gets two, and the other
+    the rest, whoever asks first; a higher limit counts at once."""
+    with Cluster(tmp_path, offer_timeout="0s") as cluster:
+        assert cluster.cli("roles", "set", "web", "--limit", "cpus:2;mem:256").code == 0
+        with Framework(cluster.address, "w", roles=["web"]) as web:
+            names = [f"a{number}" for number in range(5)]
+            cluster.start_agents(*names, resources="cpus:1;mem:128;disk:0")
+            for _ in range(2):
+                web.run("exec sleep 600", cpus=1, mem=128)
+            with Framework(cluster.address, "o", roles=["ops"]) as ops:
+                for _ in range(2):
+                    ops.run("exec sleep 600", cpus=1, mem=128)
+                cluster.wait_until(lambda: cores_held(cluster) == {"web": 2.0, "ops": 3.0})
+                (last,) = [
+                    offer
+                    for each in cluster.operator.frameworks().frameworks
+                    for offer in each.offers
+                ]
+                assert last.framework_id.value == ops.id
+                ops.driver.decline_offers(last, filters=3600.0)
+                cluster.wait_until(lambda: cores_held(cluster) == {"web": 2.0, "ops": 2.0})
+                assert b"(limit)" in cluster.cli("explain", web.id).out
+                assert cluster.cli("roles", "set", "web", "--limit", "cpus:3;mem:384").code == 0
+                cluster.wait_until(lambda: cores_held(cluster) == {"web": 3.0, "ops": 2.0})
+
+
+def cores_held(cluster: Cluster) -> dict[str, float]:
+    """By role, offers included."""
+    return {name: row["resources"].get("cpus", 0.0) for name, row in rows(cluster).items()}
