@@ -38,10 +38,24 @@ _TASKS_NAMED: Final = 5
 
 
 def look_after(c: Cluster, now: Now) -> None:
-    """After an allocation: begin what the allocator wants back now."""
+    """After an allocation: begin what the allocator wants back now, and end what it does
+    not want any more."""
     for plan in c.allocator.revocations(c.ledger, now.monotonic_s):
         c.counters["revocations/planned"] += 1
         _begin(c, plan, now)
+
+
+    for plan in c.allocator.called_off():
+        _call_off(c, plan, now)
+
+
+def _call_off(c: Cluster, plan: alloc.Revocation, now: Now) -> None:
+    """It is not needed, after all: nothing is killed for it that is not being killed."""
+    account = c.revoking.accounts.get(Place(plan.agent_id, plan.framework_id, plan.role))
+    for taking in list(account.takings) if account is not None else ():
+        if taking.plan == plan and not taking.over and account is not None:
+            c.counters["revocations/called_off"] += 1
+            _finish(c, account, taking, {}, False, now)
 
 
 def _begin(c: Cluster, plan: alloc.Revocation, now: Now) -> None:

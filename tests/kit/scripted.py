@@ -26,6 +26,7 @@ class Scripted(Allocator):
     def __init__(self) -> None:
         self.grants: list[Grant] = []
         self.plans: list[Revocation] = []
+        self.needless: list[Revocation] = []
         self.guaranteed: dict[str, dict[str, int]] = {}
         self.turned_away: dict[str, str] = {}
         self.heard: list[Event] = []
@@ -41,6 +42,10 @@ class Scripted(Allocator):
 
     def revocations(self, view: ClusterView, now_s: float) -> list[Revocation]:
         plans, self.plans = self.plans, []
+        return plans
+
+    def called_off(self) -> list[Revocation]:
+        plans, self.needless = self.needless, []
         return plans
 
     def guarantees(self, view: ClusterView) -> Mapping[str, Mapping[str, int]]:
@@ -94,3 +99,8 @@ class ScriptedWorld(World):
         self.core.cluster.want_allocation(self.clock.now())
         self.settle()
         return plan
+
+    def call_off(self, plan: Revocation) -> None:
+        self.script.needless.append(plan)
+        self.core.cluster.want_allocation(self.clock.now())
+        self.settle()

@@ -452,3 +452,39 @@ def test_stages_are_counted(scene):
     assert stages == {
         f"revocations/{each}": 1 for each in ("planned", "asked", "accepted", "freed")
     }
+
+
+# ---- Called off ---------------------------------------------------------------------------
+
+
+def test_what_is_called_off_is_asked_for_no_more_and_nothing_is_killed(scene):
+    plan = scene.take_back()
+    (offer,) = scene.asked()
+    scene.world.call_off(plan)
+    (event,) = scene.framework.take()
+    assert event.type == Event.RESCIND_INVERSE_OFFER
+    assert event.rescind_inverse_offer.inverse_offer_id == offer.id
+    assert scene.ends() == [(("t1", "t2"), False)]
+    scene.world.advance(10.0)
+    assert scene.kills() == []
+
+
+def test_what_is_being_killed_already_is_called_off_too_late(scene):
+    plan = scene.take_back()
+    scene.world.advance(6.0)
+    assert scene.killed() == ["t1", "t2"]
+    scene.world.call_off(plan)
+    assert scene.ends() == []
+    scene.end("t1")
+    scene.end("t2")
+    assert scene.ends() == [(("t1", "t2"), True)]
+
+
+def test_calling_off_what_is_over_or_unknown_is_harmless(scene):
+    plan = scene.take_back()
+    for name in ("t1", "t2"):
+        scene.end(name)
+    assert len(scene.ends()) == 1
+    scene.world.call_off(plan)
+    scene.world.call_off(plan)
+    assert scene.ends() == []
