@@ -231,8 +231,9 @@ class Roster:
             elif was and not contender.contending:
                 del role.contending[row.framework_id]
                 self._count(role, -1)
-                if not row.silent:
-                    shift.silenced.append(contender)
+            if (was or contender.refusals) and not contender.contending and not row.silent:
+                # What a silent one has refused stays refused, should it stay.
+                shift.silenced.append(contender)
         return shift
 
     def remove(self, framework_id: str) -> Shift:

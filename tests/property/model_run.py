@@ -14,18 +14,17 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
-from master.allocator.drf import DrfAllocator
 from mesos_py.errors import MesosPyError
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import World
+from tests.property import model_revocations as revocations
 from tests.property.model_agent import AgentModel
+from tests.property.model_agent_steps import AgentSteps
 from tests.property.model_net import END, End, Net, Stream, may_vanish
 from tests.property.model_offers import OfferRules
 from tests.property.model_options import (
-    AMOUNTS,
-    MAX_AGENTS,
     MAX_FRAMEWORKS,
     ROLES,
     random_options,
@@ -34,7 +33,7 @@ from tests.property.model_scheduler import Broken, Capability, Held, SchedulerMo
 from tests.property.model_truth import check_end, check_rest, check_truth
 
 
-class Run:
+class Run(AgentSteps):
     """See the module's docstring."""
 
     durable = False
@@ -43,7 +42,7 @@ class Run:
         rng = random.Random(seed)
         self.net = Net()
         self.options = random_options(rng, durable=self.durable)
-        self.world = World(self.options, DrfAllocator(), self.net)
+        self.world = World(self.options, revocations.TakingBack(), self.net)
         self.core = self.world.core
         self.cluster = self.world.cluster
         self.rules = OfferRules(self.cluster)
@@ -84,6 +83,7 @@ class Run:
             self._called = False
             self.world.check()
             self.rules.check(self.world.clock.now())
+            revocations.check(self)
         check_truth(self)
 
     def note(self, text: str, *args: object) -> None:
@@ -197,88 +197,6 @@ class Run:
         self.note("advance %g", seconds)
         self._called = True
         self.world.advance(seconds)
-
-    # ---- Agents --------------------------------------------------------------------
-
-    def _join_agent(self, rng: random.Random) -> None:
-        if len(self.agents) < MAX_AGENTS:
-            self._agents_made += 1
-            faulty = rng.random() < 0.2
-            agent = AgentModel(self.net, self._agents_made, rng.choice(AMOUNTS), faulty)
-            self.note("new %s faulty=%s", agent.name, faulty)
-            self.agents.append(agent)
-            agent.register()
-
-    def _twin(self, rng: random.Random) -> None:
-        """A second agent at the address of one that is away: that one counts as removed,
-        and its tasks as lost for good, until it comes back all the same."""
-        away = [a for a in self.agents if a.stream is None and a.id and not a.faulty]
-        if not away or len(self.agents) > MAX_AGENTS:
-            return
-        old = rng.choice(away)
-        self._agents_made += 1
-        twin = AgentModel(self.net, self._agents_made, AMOUNTS[0], faulty=False)
-        twin.info.hostname = old.info.hostname
-        old.doubtful = twin.doubtful = True
-        self.liars.add(old.id)
-        self.note("new %s at the address of %s", twin.name, old.name)
-        self.agents.append(twin)
-        twin.register()
-
-    def _agent(self, rng: random.Random) -> AgentModel:
-        return rng.choice(self.agents)
-
-    def _progress(self, rng: random.Random) -> None:
-        agent = self._agent(rng)
-        self.note("progress on %s", agent.name)
-        agent.progress(rng)
-
-    def _doom(self, rng: random.Random) -> None:
-        agent = self._agent(rng)
-        self.note("doomed end on %s", agent.name)
-        agent.end_doomed()
-
-    def _exit_executor(self, rng: random.Random) -> None:
-        agent = self._agent(rng)
-        self.note("executor exit on %s", agent.name)
-        agent.exit_executor(rng)
-
-    def _repeat(self, rng: random.Random) -> None:
-        agent = self._agent(rng)
-        if agent.updates:
-            agent.repeat(rng.choice(list(agent.updates)))
-
-    def _connect_agent(self, rng: random.Random) -> None:
-        """Mostly of those that have lost their stream; now and then one more stream."""
-        away = [each for each in self.agents if each.stream is None]
-        agent = rng.choice(away or self.agents)
-        if agent.stream is None or rng.random() < 0.1:
-            self.note("%s registers again", agent.name)
-            agent.register()
-
-    def _crash_agent(self, rng: random.Random) -> None:
-        agent = self._agent(rng)
-        self.note("%s crashes", agent.name)
-        agent.crash(rng)
-
-    def _unregister(self, rng: random.Random) -> None:
-        """A planned end: everything stops first."""
-        agent = self._agent(rng)
-        if agent.registered and not agent.faulty:
-            self.note("%s unregisters", agent.name)
-            agent.unregister()
-
-    def _refuse_task(self, rng: random.Random) -> None:
-        agent = self._agent(rng)
-        agent.refuse_next = rng.choice((pb.TASK_DROPPED, pb.TASK_ERROR, pb.TASK_FAILED))
-
-    def _agent_lies(self, rng: random.Random) -> None:
-        liars = [agent for agent in self.agents if agent.faulty]
-        if liars:
-            agent = rng.choice(liars)
-            known = [(s.id, task_id) for s in self.schedulers for task_id in [*s.tasks][-5:]]
-            self.note("%s lies", agent.name)
-            agent.lie(rng, known)
 
     # ---- Frameworks ------------------------------------------------------------------
 
@@ -428,6 +346,7 @@ class Run:
             self.check()
         check_rest(self)
         check_end(self)
+        revocations.check_end(self)
 
     def _all_back(self) -> None:
         self.deliver_all()
@@ -487,6 +406,8 @@ _TABLE: Final[Sequence[tuple[int, bool, Callable[[Run, random.Random], None]]]] 
     (3, True, Run._crash_scheduler),
     (1, True, Run._teardown),
     (2, False, Run._operate),
+    (6, False, revocations.take_back),
+    (6, False, revocations.answer),
 )
 _ACTIONS: Final = [action for _, _, action in _TABLE]
 

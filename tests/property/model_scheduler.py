@@ -30,6 +30,7 @@ from mesos_py.states import (
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 from tests.property.model_agent import LIE
+from tests.property.model_needs import random_needs
 from tests.property.model_net import Net, Stream
 
 Call = sched.Call
@@ -370,8 +371,7 @@ class SchedulerModel:
             case 3:
                 self._update_framework(rng, some)
             case _:
-                needs = pb.Request(resources=Resources.of(cpus=rng.choice((1, 64))).to_proto())
-                self.say(type=Call.REQUEST, request=Call.Request(requests=[needs]))
+                self.say(type=Call.REQUEST, request=random_needs(rng, list(self.roles)))
 
     def _update_framework(self, rng: random.Random, suppressed: list[str]) -> None:
         update = Call.UpdateFramework(suppressed_roles=suppressed)

@@ -185,6 +185,19 @@ def test_what_a_silent_framework_has_refused_stays_refused():
     assert again.hostname == "b"
 
 
+def test_what_it_has_refused_is_forgotten_if_it_leaves_while_it_is_silent():
+    world = World()
+    first = world.agent("a")
+    world.agent("b")
+    framework = world.framework(failover_timeout=100.0)
+    offers = framework.offers()
+    framework.decline(*(o for o in offers if o.agent_id.value == first.id), refuse_s=1000.0)
+    world.advance(3)
+    framework.disconnect()
+    framework.subscribe()
+    assert {offer.hostname for offer in framework.offers()} == {"a", "b"}
+
+
 def test_a_silent_framework_takes_little_from_a_busy_one():
     """One agent, tasks of a second: the busy one keeps 95 % of what it can have."""
     world = World()
