@@ -344,6 +344,18 @@ class Skip:
 
 
 @dataclass(frozen=True, slots=True)
+class PassedOver:
+    """How often it was a framework's turn on some agent, and it was passed over for this
+    reason (`code`: one of SKIP_CODES): when and where last.  Monotonic seconds."""
+
+    role: str
+    code: str
+    count: int
+    last_s: float
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Failure:
     """Exceptions met while one framework (or agent) was looked at, which was then
     passed over: how many since the allocator was made, and the last one's text."""
@@ -452,6 +464,11 @@ class Allocator(ABC):
         """By framework or agent id: whose records raised something.  For metrics
         and logs; ids that were removed are forgotten.  None by default."""
         return {}
+
+    def passed_over(self, framework_id: str) -> Sequence[PassedOver]:
+        """Why the framework was passed over since it came, by role and reason, counted.
+        Nothing by default."""
+        return ()
 
     @abstractmethod
     def explain(self, framework_id: str, view: ClusterView, now_s: float) -> list[Skip]:

@@ -62,15 +62,17 @@ class Contest:
         now_s: float,
         on_failure: OnFailure,
         piecewise: bool = False,
+        counted: bool = False,
     ) -> None:
         """The room's cycle has begun.  `piecewise`: a framework gets no second part of an
-        agent in this cycle."""
+        agent in this cycle.  `counted`: whoever is passed over keeps count of it."""
         self._view = view
         self._ranking = ranking
         self._room = room
         self._now_s = now_s
         self._on_failure = on_failure
         self._piecewise = piecewise
+        self._counted = counted
         self._broken: set[Contender] = set()
         # What was granted in this cycle: by agent, and by (framework, role, agent, how
         # long its tasks may run).
@@ -134,8 +136,11 @@ class Contest:
             taken = self._taken.get((contender, agent_id, length_s), EMPTY)
             try:
                 part = self._room.part(contender, agent, free, stage, taken)
-                if not obstacle(contender, agent, free, part, self._now_s):
+                code = obstacle(contender, agent, free, part, self._now_s)
+                if not code:
                     return contender, part
+                if self._counted:
+                    contender.pass_over(code, agent_id, self._now_s)
             except Exception as error:
                 self._broken.add(contender)
                 self._on_failure(contender.framework_id, error)

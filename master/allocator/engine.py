@@ -39,6 +39,7 @@ from mesos_py.allocation import (
     FrameworkRow,
     Freed,
     Grant,
+    PassedOver,
     PolicyChanged,
     Refusal,
     Revived,
@@ -247,6 +248,7 @@ class Engine(Allocator):
             now_s,
             failed.__setitem__,
             piecewise=bool(self.options.max_offer),
+            counted=True,
         )
         grants: dict[tuple[str, str, str, float | None], Grant] = {}
         while candidates:
@@ -298,6 +300,13 @@ class Engine(Allocator):
 
     def failures(self) -> Mapping[str, Failure]:
         return self._failures.all()
+
+    def passed_over(self, framework_id: str) -> list[PassedOver]:
+        return [
+            PassedOver(contender.role, code, told.count, told.last_s, told.agent_id)
+            for contender in self.roster.contenders_of(framework_id)
+            for code, told in contender.passed.items()
+        ]
 
     def explain(self, framework_id: str, view: ClusterView, now_s: float) -> list[Skip]:
         return Explainer(

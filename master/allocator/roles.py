@@ -12,6 +12,15 @@ from mesos_py.policy import DEFAULT_POLICY, RolePolicy, ancestors
 from mesos_py.resources import Resources
 
 
+@dataclass(slots=True)
+class Passed:
+    """How often somebody was passed over for one reason, and when and where last."""
+
+    count: int
+    last_s: float
+    agent_id: str
+
+
 class Contender:
     """One framework in one of its roles.
 
@@ -31,6 +40,7 @@ class Contender:
         "granted_short",
         "min_free",
         "name",
+        "passed",
         "priority",
         "refusals",
         "role",
@@ -53,6 +63,8 @@ class Contender:
         self.granted: dict[str, Resources] = {}
         self.granted_short: dict[str, Resources] = {}
         self.refusals: Book = {}
+        # By the code of the reason: it was asked about, and could not be granted anything.
+        self.passed: dict[str, Passed] = {}
         self._allowed: dict[str, tuple[Host, bool]] = {}
 
     def follow(self, row: FrameworkRow, default_min: tuple[Resources, ...]) -> bool:
@@ -89,6 +101,16 @@ class Contender:
         if known is None or known[0] is not host:
             known = self._allowed[agent_id] = (host, self.constraint.allows(host))
         return known[1]
+
+    def pass_over(self, code: str, agent_id: str, now_s: float) -> None:
+        """It was its turn on that agent, and something kept it from it."""
+        told = self.passed.get(code)
+        if told is None:
+            self.passed[code] = Passed(1, now_s, agent_id)
+            return
+        told.count += 1
+        told.last_s = now_s
+        told.agent_id = agent_id
 
     def forget_agent(self, agent_id: str) -> None:
         self.granted.pop(agent_id, None)

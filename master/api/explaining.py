@@ -34,7 +34,25 @@ def framework_answer(c: Cluster, framework: Framework, now: Now) -> op.Response.
             last_time=tally.last_wall_s,
             agent_id=tally.agent_id,
         )
+    if live:
+        _count_passed(entry, c, framework, now)
     return entry
+
+
+def _count_passed(
+    entry: op.Response.Explain.Framework, c: Cluster, framework: Framework, now: Now
+) -> None:
+    """How often the allocator passed it over, beside what was refused."""
+    several = len(framework.roles) > 1
+    for passed in c.allocator.passed_over(framework.framework_id):
+        role = f"role {passed.role!r}: " if several else ""
+        entry.refusals.add(
+            code=passed.code,
+            message=f"{role}passed over when this agent was given away",
+            count=passed.count,
+            last_time=now.wall_s - (now.monotonic_s - passed.last_s),
+            agent_id=passed.agent_id,
+        )
 
 
 def role_answer(c: Cluster, role: str, now: Now) -> op.Response.Explain.Role:

@@ -44,7 +44,6 @@ def look_after(c: Cluster, now: Now) -> None:
         c.counters["revocations/planned"] += 1
         _begin(c, plan, now)
 
-
     for plan in c.allocator.called_off():
         _call_off(c, plan, now)
 

@@ -210,3 +210,31 @@ def test_messages_hold_no_line_breaks_and_no_object_addresses():
     h.agent("a")
     for skip in told(h):
         assert not re.search(r"\n|0x[0-9a-f]{6}", skip.message)
+
+
+def test_each_time_that_somebody_is_passed_over_is_counted_by_its_reason():
+    h = harness()
+    h.framework("picky", "r", "s", constraints={"r": only_hosts("elsewhere")})
+    h.framework("busy", "t")
+    h.suppress("picky", "s")
+    h.agent("a")
+    (grant,) = h.cycle()
+    (told,) = h.allocator.passed_over("picky")
+    assert (told.role, told.code, told.count, told.agent_id) == ("r", "constraint", 1, "a")
+    assert told.last_s == h.now_s
+    h.advance(1.0)
+    h.give_back(grant)
+    h.agent("b")
+    h.cycle()
+    (told,) = h.allocator.passed_over("picky")
+    assert (told.count, told.last_s) == (3, h.now_s)
+    assert list(h.allocator.passed_over("nobody")) == []
+
+
+def test_an_explanation_counts_nothing():
+    h = harness()
+    h.framework("picky", constraints={"*": only_hosts("elsewhere")})
+    h.agent("a")
+    for _ in range(3):
+        assert h.allocator.explain("picky", h.cluster, h.now_s)
+    assert list(h.allocator.passed_over("picky")) == []
