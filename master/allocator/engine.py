@@ -13,6 +13,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final, Protocol, TypeAlias
 
 from master.allocator.contest import Contest, Outcome
@@ -52,6 +53,10 @@ from mesos_py.allocation import (
 # Agents to look at, each with those who may use it now (None: everybody).
 Candidates: TypeAlias = dict[str, Collection[Contender] | None]
 
+# So many agents are looked at in one cycle; what else has changed is for the next ones.
+# A cycle over all agents of a large cluster, with an offer for each, takes seconds, in
+# which nobody is heard.
+MAX_AGENTS: Final = 500
 # When to look again at an agent of which only a part was granted (`max_offer`).
 NEXT_PART_S: Final = 0.02
 
@@ -88,6 +93,8 @@ class Engine(Allocator):
         # Since the last cycle.  Dicts keep the order of events, which sets do not.
         self._dirty: dict[str, None] = {}
         self._awake: dict[Contender, None] = {}
+        # What was too much for the last cycle.
+        self._later: Candidates = {}
         # (framework, role, agent) that nothing keeps apart any more: a refusal that ended,
         # or the cycle in which the framework got a part of the agent.
         self._loose: dict[tuple[str, str, str], None] = {}
@@ -181,6 +188,7 @@ class Engine(Allocator):
             return
         self._open.pop(agent_id, None)
         self._dirty.pop(agent_id, None)
+        self._later.pop(agent_id, None)
         self._forget_refusals(agent_id)
         self.revoker.progress.forget_agent(agent_id)
         self._failures.forget(agent_id)
@@ -290,6 +298,8 @@ class Engine(Allocator):
         return self.revoker.guarantees(view, self._failures.note)
 
     def next_wake_s(self) -> float | None:
+        if self._later:
+            return -math.inf
         wakes = (
             self._filters.next_end_s(),
             self._failures.retry_s(),
@@ -337,7 +347,8 @@ class Engine(Allocator):
         return dict(self._room.admission.waiting)
 
     def _candidates(self, now_s: float) -> Candidates:
-        found: Candidates = dict.fromkeys(self._dirty)
+        found = self._later
+        found.update(dict.fromkeys(self._dirty))
         awake = frozenset(
             contender
             for contender in (*self._awake, *self._failures.due(now_s))
@@ -349,13 +360,19 @@ class Engine(Allocator):
         self._awake = {}
         if awake:
             for agent_id in self._open:
-                found.setdefault(agent_id, awake)
+                who = found.get(agent_id, ())
+                if who is not None:
+                    found[agent_id] = awake.union(who) if who else awake
         for framework_id, role, agent_id in loose:
             loosened = self.roster.contender(framework_id, role)
             who = found.get(agent_id, ())
             if agent_id in self._open and loosened is not None and who is not None:
                 found[agent_id] = {*who, loosened}
-        return found
+        if len(found) <= MAX_AGENTS:
+            self._later = {}
+            return found
+        self._later = found
+        return {agent_id: found.pop(agent_id) for agent_id in list(islice(found, MAX_AGENTS))}
 
     def _add_grown(self, candidates: Candidates) -> None:
         """Those whom a guarantee or a limit held back and does no more, where it did."""
