@@ -10,9 +10,9 @@ import signal
 import socket
 
 from master.api.agents import AgentChannels
-from master.api.front import Leading, OperatorFront
+from master.api.front import Front, Leading, OperatorFront
 from master.api.numbers import Numbers
-from master.api.streams import add_streams
+from master.api.turns import Turns
 from master.flags import MasterFlags, parse_weights
 from master.leadership import Leadership
 from master.registry.base import Storage
@@ -27,7 +27,6 @@ from mesos_py.election.zookeeper.url import ZooKeeperUrl, parse_url
 from mesos_py.errors import InvalidValue
 from mesos_py.files import DirectoryLock, write_atomically
 from mesos_py.metrics import rendered
-from mesos_py.v1 import operator_pb2_grpc
 from mesos_py.v1 import types_pb2 as pb
 from mesos_py.version import VERSION
 
@@ -59,6 +58,7 @@ class MasterDaemon:
         self._zk: ZooKeeperUrl | None = None
         self._channels = AgentChannels()
         self._leading = Leading()
+        self._turns: Turns | None = None
         self._leadership: Leadership | None = None
         self._clean_up = contextlib.AsyncExitStack()
 
@@ -72,8 +72,9 @@ class MasterDaemon:
         async with contextlib.AsyncExitStack() as stack:
             if flags.work_dir is not None:
                 stack.callback(DirectoryLock(flags.work_dir).release)
-            server = rpc.new_server()
-            self.port = rpc.bind(server, flags.ip, flags.port)
+            front = Front(flags.front)
+            self._turns = front.turns
+            self.port = front.bind(flags.ip, flags.port)
             self._leading.own = Address(self._told_ip(), flags.advertise_port or self.port)
             self._started_wall_s = SystemClock().now().wall_s
             leadership = self._leadership = Leadership(
@@ -84,14 +85,13 @@ class MasterDaemon:
                 self._make_term,
             )
             numbers = Numbers(leadership)
-            add_streams(server, self._leading.streams_soon)
-            operator_pb2_grpc.add_OperatorServiceServicer_to_server(
-                OperatorFront(self._leading, config.as_texts(flags), numbers.local), server
+            front.serve(
+                self._leading, OperatorFront(self._leading, config.as_texts(flags), numbers.local)
             )
             stack.push_async_callback(self._channels.close)
             await self._serve_metrics(stack, numbers)
-            stack.push_async_callback(server.stop, rpc.LINK_TIMEOUTS.grace_s)
-            await server.start()
+            stack.push_async_callback(front.server.stop, rpc.LINK_TIMEOUTS.grace_s)
+            await front.server.start()
             await self._begin(stack, leadership)
             self._clean_up = stack.pop_all()
         log.info("master ready", ip=flags.ip, port=self.port, version=VERSION)
@@ -177,7 +177,14 @@ class MasterDaemon:
 
     def _make_term(self, mandate: Mandate) -> Term:
         durable = self._zk is not None or self.flags.work_dir is not None
-        return Term(self.flags, mandate, self._channels, self._started_wall_s, durable=durable)
+        return Term(
+            self.flags,
+            mandate,
+            self._channels,
+            self._started_wall_s,
+            durable=durable,
+            turns=self._turns,
+        )
 
     # ---- Metrics and the end -----------------------------------------------------
 

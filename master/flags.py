@@ -26,6 +26,12 @@ class MasterFlags(AllocationFlags):
         help="Address to listen on; agents and schedulers must be able to reach it",
     )
     port: int = flag(5050, kind=config.port_number, help="Port to listen on; 0 picks one")
+    front: str = flag(
+        "grpc",
+        kind=config.choice("grpc", "lean"),
+        help="Who serves the port: gRPC's own server, or one that is made for tens of"
+        " thousands of busy agents (same clients; see docs/performance.md)",
+    )
     advertise_ip: str | None = flag(
         None,
         kind=config.text,

@@ -22,6 +22,7 @@ from master.api.links import Links
 from master.api.operator import OperatorService, Tenure
 from master.api.shell import Shell
 from master.api.streams import Streams
+from master.api.turns import Turns
 from master.core.master import Master
 from master.flags import MasterFlags, options_of, parse_weights
 from master.registry.base import Claimed
@@ -74,6 +75,7 @@ class Term:
         started_wall_s: float,
         *,
         durable: bool,
+        turns: Turns | None = None,
     ) -> None:
         clock = SystemClock()
         now = clock.now()
@@ -90,7 +92,7 @@ class Term:
             make_allocator(flags, weights),
             self.epoch,
         )
-        self.shell = Shell(core, clock, mandate.certainty)
+        self.shell = Shell(core, clock, mandate.certainty, turns)
         for role, weight in weights.items():
             core.set_weight(role, weight, now)
         core.recover(mandate.claimed.records, now)

@@ -32,6 +32,7 @@ class Outbox(Generic[T]):
         "closed",
         "max_bytes",
         "max_items",
+        "on_some",
         "overflow",
     )
 
@@ -51,6 +52,8 @@ class Outbox(Generic[T]):
         self._sizes: list[int] = []
         self._bytes = 0
         self._waiter: asyncio.Future[None] | None = None
+        # Called for each item and at the end, instead of `batches`: then `take`.
+        self.on_some: Callable[[], None] | None = None
 
     def __len__(self) -> int:
         return len(self._items)
@@ -75,6 +78,9 @@ class Outbox(Generic[T]):
         if self._bytes > self.max_bytes or len(self._items) > self.max_items:
             self._overflowed()
             return False
+        if self.on_some is not None:
+            self.on_some()
+            return True
         waiter = self._waiter
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
@@ -107,13 +113,17 @@ class Outbox(Generic[T]):
                 if self.closed is not None:
                     return
                 await self._some()
-            if len(self._items) <= max_items and self._bytes <= max_bytes:
-                batch, self._items = self._items, []
-                self._sizes.clear()
-                self._bytes = 0
-            else:
-                batch = self._split(max_items, max_bytes)
-            yield batch
+            yield self.take(max_items, max_bytes)
+
+    def take(self, max_items: int = 10_000, max_bytes: int = 4 * 1024 * 1024) -> list[T]:
+        """What `batches` would yield next; empty if nothing is queued.  For who does not
+        wait, but is told by `on_some`."""
+        if len(self._items) <= max_items and self._bytes <= max_bytes:
+            batch, self._items = self._items, []
+            self._sizes.clear()
+            self._bytes = 0
+            return batch
+        return self._split(max_items, max_bytes)
 
     def _split(self, max_items: int, max_bytes: int) -> list[T]:
         count, total = 0, 0
@@ -138,6 +148,8 @@ class Outbox(Generic[T]):
             self._waiter = None
 
     def _wake(self) -> None:
+        if self.on_some is not None:
+            self.on_some()
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 

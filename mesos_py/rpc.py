@@ -163,13 +163,14 @@ def bind(server: grpc.aio.Server, ip: str, port: int) -> int:
     try:
         bound = server.add_insecure_port(where)
     except RuntimeError as error:
-        raise _bind_error(ip, port) from error
+        raise bind_error(ip, port) from error
     if bound == 0:  # how grpcio before 1.60 said that it failed
-        raise _bind_error(ip, port)
+        raise bind_error(ip, port)
     return bound
 
 
-def _bind_error(ip: str, port: int) -> errors.MesosPyError:
+def bind_error(ip: str, port: int) -> errors.MesosPyError:
+    """Why the port could not be bound."""
     # gRPC says only that it failed; a plain socket tells why.
     try:
         family = socket.AF_INET6 if ":" in ip else socket.AF_INET
@@ -459,6 +460,7 @@ __all__ = [
     "Status",
     "abort",
     "bind",
+    "bind_error",
     "channel_options",
     "from_rpc_error",
     "is_up",

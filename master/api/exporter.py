@@ -42,6 +42,8 @@ def gauges(c: Cluster, step_failures: int) -> dict[str, float]:
         "tasks": len(tasks),
         "tasks_running": sum(not is_terminal(task.state) for task in tasks),
         "step_failures": step_failures,
+        "allocation_seconds": c.allocation.seconds,
+        "allocation_longest_seconds": c.allocation.longest_s,
     }
 
 

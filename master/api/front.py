@@ -19,7 +19,8 @@ from master.api.operator import (
     health_response,
     version_response,
 )
-from master.api.streams import Streams
+from master.api.streams import Streams, add_streams
+from master.api.turns import Turns
 from mesos_py import rpc
 from mesos_py.address import Address
 from mesos_py.errors import NotLeader
@@ -150,4 +151,34 @@ _LOCAL: Final[dict[int, Callable[[OperatorFront], op.Response]]] = {
 }
 
 
-__all__ = ["Leading", "OperatorFront"]
+class Front:
+    """The server of the master's port: grpc.aio's, or (`lean`) our own."""
+
+    def __init__(self, kind: str) -> None:
+        self.server: Any
+        self.turns = Turns()
+        self._lean: Any = None
+        if kind == "lean":
+            # Only who wants it pays for loading it.
+            from master.api.lean.server import LeanServer
+
+            self.server = self._lean = LeanServer(self.turns)
+        else:
+            self.server = rpc.new_server()
+
+    def bind(self, ip: str, port: int) -> int:
+        """As rpc.bind."""
+        if self._lean is not None:
+            return int(self._lean.bind(ip, port))
+        return rpc.bind(self.server, ip, port)
+
+    def serve(self, leading: Leading, operator: OperatorFront) -> None:
+        """Add all services, before the start."""
+        if self._lean is not None:
+            self._lean.add_streams(lambda: leading.streams, leading.streams_soon)
+        else:
+            add_streams(self.server, leading.streams_soon)
+        operator_pb2_grpc.add_OperatorServiceServicer_to_server(operator, self.server)
+
+
+__all__ = ["Front", "Leading", "OperatorFront"]

@@ -22,15 +22,23 @@ P = ParamSpec("P")
 class Shell:
     """Owns the core's timer.  All calls from the event loop's thread."""
 
-    def __init__(self, core: Master, clock: Clock, certainty: Certainty | None = None) -> None:
-        """Without `certainty` this master leads, and nobody can dispute it."""
+    def __init__(
+        self,
+        core: Master,
+        clock: Clock,
+        certainty: Certainty | None = None,
+        turns: Turns | None = None,
+    ) -> None:
+        """Without `certainty` this master leads, and nobody can dispute it.  `turns`: of
+        all that arrives in this loop."""
         self.core = core
         self.certainty = certainty if certainty is not None else Certainty()
         self._clock = clock
         self._timer: asyncio.TimerHandle | None = None
         self._armed_s = float("inf")
+        self._rearming = self._stopped = False
         self.failures = 0
-        self.turns = Turns()
+        self.turns = turns if turns is not None else Turns()
 
     def now(self) -> Now:
         return self._clock.now()
@@ -65,7 +73,19 @@ class Shell:
         # The loop's clock is time.monotonic, the same that `now` reads.
         self._timer = asyncio.get_running_loop().call_at(deadline_s, self._wake)
 
+    def rearm_soon(self) -> None:
+        """The same, once for all that is handed in during this round of the loop."""
+        if not self._rearming:
+            self._rearming = True
+            asyncio.get_running_loop().call_soon(self._rearm_now)
+
+    def _rearm_now(self) -> None:
+        self._rearming = False
+        if not self._stopped:
+            self.rearm()
+
     def stop(self) -> None:
+        self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -79,5 +99,5 @@ class Shell:
                 self._armed_s = loop.time() + LOOK_S
                 self._timer = loop.call_at(self._armed_s, self._wake)
             return
-        self.guarded("tick", self.core.tick, self.now(), time.perf_counter)
+        self.guarded("tick", self.core.tick, self.now(), time.perf_counter, self.turns.behind)
         self.rearm()

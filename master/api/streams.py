@@ -45,10 +45,13 @@ class Stream:
         links: Links,
         on_call: OnCall,
         on_end: OnEnd,
+        parse: Callable[[bytes], Any],
     ) -> None:
-        self._name = name
-        self._shell = shell
-        self._links = links
+        self.name = name
+        self.shell = shell
+        self.links = links
+        # Calls from the bytes of a batch.
+        self.parse = parse
         self._on_call = on_call
         self._on_end = on_end
         # Put after the entries of each batch: the other fields of its message.
@@ -60,8 +63,8 @@ class Stream:
         """Talk to one peer until the stream ends from either side."""
         handler = asyncio.current_task()
         assert handler is not None
-        links, certainty = self._links, self._shell.certainty
-        self._shell.turns.hurry()
+        links, certainty = self.links, self.shell.certainty
+        self.shell.turns.hurry()
         link = links.open(context.peer(), handler.cancel)
         reader = asyncio.create_task(self._read(context, link))
         try:
@@ -79,15 +82,15 @@ class Stream:
             await rpc.abort(context, error)
         finally:
             reader.cancel()
-            self._links.forget(link)
-            shell = self._shell
+            self.links.forget(link)
+            shell = self.shell
             # After the leadership the core decides nothing more.
             if not certainty.over.is_set():
-                shell.guarded(self._on_end_step, self._on_end, link.number, shell.now())
+                self.left(link.number)
                 shell.rearm()
 
     async def _read(self, context: Context, link: Link) -> None:
-        turns, certainty = self._shell.turns, self._shell.certainty
+        turns, certainty = self.shell.turns, self.shell.certainty
         try:
             while (message := await context.read()) is not grpc.aio.EOF:
                 if not certainty.certain() and not await certainty.wait():
@@ -101,22 +104,30 @@ class Stream:
                     return
         except Exception:
             # A message that cannot be read, or the peer's sudden end.
-            log.warning("stream broken", link=link.number, peer=link.peer, kind=self._name)
+            log.warning("stream broken", link=link.number, peer=link.peer, kind=self.name)
         link.queue.close("the peer ended the stream", drain=False)
 
     def _take(self, link: Link, message: Any) -> bool:
         """Hand the calls of one batch to the core.  False if one could not be carried out."""
-        shell = self._shell
+        shell = self.shell
         if not shell.certainty.certain():
             # While it waited for its turn.  For the peer these calls went down with its link.
             link.queue.close("this master is not sure that it leads")
             return False
-        done = shell.guarded(self._on_call_step, self._hand_in, link.number, message)
+        done = self.hand_in(link.number, message)
         shell.rearm()
         return done
 
+    def hand_in(self, link: int, message: Any) -> bool:
+        """Tell the core of the calls of one batch.  False if one could not be carried out."""
+        return self.shell.guarded(self._on_call_step, self._hand_in, link, message)
+
+    def left(self, link: int) -> None:
+        """Tell the core that the stream is no more."""
+        self.shell.guarded(self._on_end_step, self._on_end, link, self.shell.now())
+
     def _hand_in(self, link: int, message: Any) -> None:
-        now = self._shell.now()
+        now = self.shell.now()
         on_call = self._on_call
         for call in message.calls:
             on_call(link, call, now)
@@ -133,6 +144,7 @@ class Streams:
             links,
             core.framework_call,
             core.framework_disconnected,
+            scheduler_pb2.Calls.FromString,
         )
         self.agents = Stream(
             "agent",
@@ -140,6 +152,7 @@ class Streams:
             links,
             core.agent_call,
             core.agent_disconnected,
+            agent_pb2.Calls.FromString,
         )
         self.set_epoch(epoch)
 

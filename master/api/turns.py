@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 BUDGET_S: Final = 0.02
 # After a stream has come, rounds are short for so long: others may be on their way, as
@@ -30,7 +30,8 @@ class Turns:
         self._loop = asyncio.get_running_loop()
         # When this round's budget ends, in the loop's time; None: nothing done yet.
         self._until_s: float | None = None
-        self._waiting: deque[tuple[Callable[[], bool], asyncio.Future[bool]]] = deque()
+        # Steps, each with who waits for what it returns (None: nobody).
+        self._waiting: deque[tuple[Callable[[], object], asyncio.Future[Any] | None]] = deque()
 
     def free(self) -> bool:
         """Whether a step may be taken at once."""
@@ -40,6 +41,21 @@ class Turns:
             self._begin()
             return True
         return self._loop.time() < self._until_s
+
+    @property
+    def behind(self) -> bool:
+        """Whether something waits for its turn."""
+        return bool(self._waiting)
+
+    def spent(self) -> bool:
+        """Whether this round's budget is used up, for a step that can be parted."""
+        return self._until_s is not None and self._loop.time() >= self._until_s
+
+    def queue(self, step: Callable[[], object]) -> None:
+        """Take the step in a later round, in order.  It must not raise."""
+        if self._until_s is None:
+            self._begin()
+        self._waiting.append((step, None))
 
     def hurry(self) -> None:
         """A stream has come; see SHORT_S."""
@@ -66,10 +82,13 @@ class Turns:
         self._begin()
         while self._waiting:
             step, done = self._waiting.popleft()
-            if done.done():
+            if done is None:
+                step()
+            elif done.done():
                 # Its stream has ended meanwhile, and the core was told so: a REGISTER
                 # that came after that would never be taken back.
                 continue
-            done.set_result(step())
+            else:
+                done.set_result(step())
             if self._until_s is None or self._loop.time() >= self._until_s:
                 return

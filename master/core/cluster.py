@@ -93,10 +93,18 @@ class Options:
 
 @dataclass(slots=True)
 class AllocationClock:
-    """When the next allocation cycle is due: see master.py."""
+    """When the next allocation cycle is due (see master.py), and how long they took."""
 
     wanted_since_s: float | None = None
     not_before_s: float = 0.0
+    # Since when a cycle that is due waits.
+    postponed_s: float | None = None
+    seconds: float = 0.0
+    longest_s: float = 0.0
+
+    def note(self, took_s: float) -> None:
+        self.seconds += took_s
+        self.longest_s = max(self.longest_s, took_s)
 
 
 class Cluster(Said):

@@ -9,6 +9,11 @@ Allocation is event-driven: the first change opens a window (`allocation_window_
 at whose end one cycle serves all that has changed.  After a cycle that took t
 seconds the next one does not start before t / allocation_load has passed, so that
 allocation never takes more than that share of the time.
+
+While the shell is behind with what has arrived (`behind`), cycles wait as well: what they
+offered would be answered behind all that, and somebody new would wait behind the answers.
+So a master that has more to do than it can leaves resources free for a moment, rather than
+words unread for long.
 """
 
 from __future__ import annotations
@@ -50,6 +55,8 @@ from mesos_py.v1 import types_pb2 as pb
 
 # After an allocation that failed, the next one is tried so much later.
 _RETRY_S: Final = 1.0
+# A cycle waits at most so long for the shell to catch up.
+BEHIND_S: Final = 0.25
 
 
 class Master:
@@ -190,8 +197,14 @@ class Master:
         window = clock.wanted_since_s + self.cluster.options.allocation_window_s
         return max(window, clock.not_before_s)
 
-    def tick(self, now: Now, seconds_of: Callable[[], float] | None = None) -> None:
-        """Do what is due.  `seconds_of` reads a stopwatch, to measure allocation."""
+    def tick(
+        self,
+        now: Now,
+        seconds_of: Callable[[], float] | None = None,
+        behind: bool = False,
+    ) -> None:
+        """Do what is due.  `seconds_of` reads a stopwatch, to measure allocation;
+        `behind`: much has arrived that was not handed in yet."""
         c = self.cluster
         earliest = c.timers.next_s()
         if earliest is not None and now.monotonic_s - earliest > STALL_S:
@@ -203,7 +216,16 @@ class Master:
             c.want_allocation(now)
         due = self._allocation_due_s()
         if due is not None and due <= now.monotonic_s:
-            self._allocate(now, seconds_of)
+            if behind and not self._overdue(now):
+                c.allocation.not_before_s = now.monotonic_s + c.options.allocation_window_s
+            else:
+                self._allocate(now, seconds_of)
+
+    def _overdue(self, now: Now) -> bool:
+        clock = self.cluster.allocation
+        if clock.postponed_s is None:
+            clock.postponed_s = now.monotonic_s
+        return now.monotonic_s - clock.postponed_s >= BEHIND_S
 
     def _forgive(self, late_s: float, now: Now) -> None:
         """This process was stopped: nobody could be heard meanwhile.
@@ -255,7 +277,7 @@ class Master:
         c.allocation.not_before_s = now.monotonic_s + _RETRY_S
         revoking.settle(c, now)
         grants = c.allocator.allocate(c.ledger, now.monotonic_s)
-        c.allocation.wanted_since_s = None
+        c.allocation.wanted_since_s = c.allocation.postponed_s = None
         offers.make_offers(c, grants, now)
         inverse_offers.look_after(c, now)
         needs.answer(c)
@@ -264,6 +286,7 @@ class Master:
         self._note_failures()
         took = seconds_of() - started if seconds_of is not None else 0.0
         c.counters["allocation_cycles"] += 1
+        c.allocation.note(took)
         c.allocation.not_before_s = now.monotonic_s + took / c.options.allocation_load
 
     def _note_failures(self) -> None:

@@ -140,3 +140,29 @@ async def test_there_is_one_reader_at_a_time() -> None:
     # A reader that was cancelled leaves its place and loses nothing.
     outbox.put(1)
     assert await anext(outbox.batches()) == [1]
+
+
+def test_who_does_not_wait_is_told_of_each_item_and_of_the_end() -> None:
+    outbox: Outbox[int] = Outbox(max_items=3)
+    told: list[int] = []
+    outbox.on_some = lambda: told.append(len(outbox))
+    assert outbox.put(1)
+    assert outbox.put(2)
+    assert outbox.take() == [1, 2]
+    assert outbox.take() == []
+    outbox.put(3)
+    assert outbox.take(max_items=1) == [3]
+    outbox.close("end")
+    assert told == [1, 2, 1, 0]
+    assert not outbox.put(4)
+
+
+def test_who_does_not_wait_is_told_of_an_overflow() -> None:
+    outbox: Outbox[int] = Outbox(max_items=1)
+    told: list[str | None] = []
+    outbox.on_some = lambda: told.append(outbox.overflow)
+    outbox.put(1)
+    assert not outbox.put(2)
+    assert told[0] is None
+    assert told[-1] is not None
+    assert outbox.take() == []

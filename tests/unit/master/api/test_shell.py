@@ -25,7 +25,7 @@ class Core:
             raise self.deadline_error
         return min(self.deadlines, default=None)
 
-    def tick(self, now, seconds_of):
+    def tick(self, now, seconds_of, behind=False):
         self.ticks.append(now.monotonic_s)
         self.woken.set()
         assert seconds_of() <= seconds_of()
@@ -155,3 +155,17 @@ async def test_after_the_leadership_the_core_is_never_woken_again():
     shell.rearm()
     await rounds_until(lambda: armed_s(shell) is None)  # it has come, and is not armed again
     assert shell.core.ticks == []
+
+
+async def test_all_inputs_of_a_round_arm_the_core_once(shell):
+    asked = []
+    shell.core.next_deadline_s = lambda: asked.append(1)
+    for _ in range(5):
+        shell.rearm_soon()
+    assert asked == []
+    await asyncio.sleep(0)
+    assert asked == [1]
+    shell.rearm_soon()
+    shell.stop()
+    await asyncio.sleep(0)
+    assert asked == [1]

@@ -103,3 +103,24 @@ async def test_rounds_are_short_for_a_while_after_a_stream_has_come(turns, secon
     assert turns.free()
     seconds[0] += 0.002
     assert turns.free()
+
+
+async def test_a_step_that_nobody_waits_for_has_its_turn_in_order(turns, seconds):
+    taken: list[Any] = []
+    assert not turns.spent()
+    turns.queue(step(seconds, taken, "a"))
+    assert turns.behind
+    assert not turns.free()
+    waiting = asyncio.ensure_future(turns.take(step(seconds, taken, "b")))
+    assert await waiting
+    assert taken == ["a", "b"]
+    assert not turns.behind
+
+
+async def test_a_step_that_can_be_parted_asks_whether_the_round_is_over(turns, seconds):
+    assert turns.free()
+    assert not turns.spent()
+    seconds[0] += 0.01
+    assert turns.spent()
+    await asyncio.sleep(0)
+    assert not turns.spent()

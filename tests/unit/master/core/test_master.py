@@ -6,7 +6,7 @@ import pytest
 
 from master.allocator.base import Allocator, Failure, PolicyChanged
 from master.core.cluster import Options
-from master.core.master import Master
+from master.core.master import BEHIND_S, Master
 from mesos_py.errors import InvalidValue, NotFound
 from mesos_py.ids import MasterIds
 from mesos_py.policy import RolePolicy
@@ -199,6 +199,38 @@ def test_allocation_never_takes_more_than_its_share_of_the_time():
     world.clock.advance(0.1)
     world.core.tick(world.clock.now(), lambda: next(readings))
     assert len(world.script.cycles) == 2
+
+
+def test_while_the_shell_is_behind_a_cycle_waits_but_not_for_ever():
+    world = counting(allocation_window_s=0.01)
+    world.agent()
+    waited_s = 0.0
+    while not world.script.cycles:
+        due_s = world.core.next_deadline_s()
+        assert due_s > world.clock.monotonic_s
+        waited_s += due_s - world.clock.monotonic_s
+        world.clock.advance(due_s - world.clock.monotonic_s)
+        world.core.tick(world.clock.now(), behind=True)
+    assert BEHIND_S <= waited_s <= BEHIND_S + 0.03
+    # The next one waits as long again.
+    world.agent()
+    world.clock.advance(0.01)
+    world.core.tick(world.clock.now(), behind=True)
+    assert len(world.script.cycles) == 1
+    world.clock.advance(0.01)
+    world.core.tick(world.clock.now())
+    assert len(world.script.cycles) == 2
+
+
+def test_the_time_that_cycles_take_is_counted():
+    world = counting(allocation_window_s=0.01)
+    readings = iter([0.0, 2.0, 10.0, 10.5])
+    for _ in range(2):
+        world.agent()
+        world.clock.advance(60)
+        world.core.tick(world.clock.now(), lambda: next(readings))
+    assert world.cluster.allocation.seconds == 2.5
+    assert world.cluster.allocation.longest_s == 2.0
 
 
 def test_the_allocator_is_woken_when_it_asked_to_be():
