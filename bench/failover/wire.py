@@ -12,23 +12,23 @@ import asyncio
 import struct
 from typing import Final, Protocol
 
-_DATA: Final = 0
-_HEADERS: Final = 1
-_RST_STREAM: Final = 3
-_SETTINGS: Final = 4
-_PING: Final = 6
-_GOAWAY: Final = 7
-_WINDOW_UPDATE: Final = 8
-_ACK: Final = 1
-_END_STREAM: Final = 1
-_END_HEADERS: Final = 4
-_INITIAL_WINDOW: Final = 4
+DATA: Final = 0
+HEADERS: Final = 1
+RST_STREAM: Final = 3
+SETTINGS: Final = 4
+PING: Final = 6
+GOAWAY: Final = 7
+WINDOW_UPDATE: Final = 8
+ACK: Final = 1
+END_STREAM: Final = 1
+END_HEADERS: Final = 4
+INITIAL_WINDOW: Final = 4
 _STREAM: Final = 1
-_HEAD_BYTES: Final = 9
-_PREFIX_BYTES: Final = 5
-_FRAME_BYTES: Final = 16_384
-_FIRST_WINDOW: Final = 65_535
-_MOST: Final = 2**31 - 1
+HEAD_BYTES: Final = 9
+PREFIX_BYTES: Final = 5
+FRAME_BYTES: Final = 16_384
+FIRST_WINDOW: Final = 65_535
+MOST: Final = 2**31 - 1
 
 
 class Receiver(Protocol):
@@ -41,7 +41,7 @@ class Receiver(Protocol):
         ...
 
 
-def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     return struct.pack(">I", len(payload) << 8 | kind) + struct.pack(">BI", flags, stream) + payload
 
 
@@ -51,23 +51,33 @@ def _text(value: str) -> bytes:
     return bytes([len(raw)]) + raw
 
 
-def preface(authority: str, method: str) -> bytes:
-    """All that stands before the first message: the same for every connection.
+def beginning() -> bytes:
+    """All that stands before the first stream.
 
     The windows for what we receive are as wide as they can be and never opened again:
     no peer of a bench receives two gigabytes.
     """
+    return (
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+        + frame(SETTINGS, 0, 0, struct.pack(">HI", INITIAL_WINDOW, MOST))
+        + frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", MOST - FIRST_WINDOW))
+    )
+
+
+def request(authority: str, method: str) -> bytes:
+    """The headers of a stream that calls `method`, as the payload of its HEADERS frame."""
     headers = b"\x83\x86"  # :method POST, :scheme http
     headers += b"\x04" + _text(method)  # :path
     headers += b"\x01" + _text(authority)  # :authority
     headers += b"\x0f\x10" + _text("application/grpc")  # content-type
     headers += b"\x00" + _text("te") + _text("trailers")
-    return (
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-        + _frame(_SETTINGS, 0, 0, struct.pack(">HI", _INITIAL_WINDOW, _MOST))
-        + _frame(_WINDOW_UPDATE, 0, 0, struct.pack(">I", _MOST - _FIRST_WINDOW))
-        + _frame(_HEADERS, _END_HEADERS, _STREAM, headers)
-    )
+    return headers
+
+
+def preface(authority: str, method: str) -> bytes:
+    """All that stands before the first message: the same for every connection."""
+    headers = request(authority, method)
+    return beginning() + frame(HEADERS, END_HEADERS, _STREAM, headers)
 
 
 class Wire(asyncio.Protocol):
@@ -82,8 +92,8 @@ class Wire(asyncio.Protocol):
         # Messages in the DATA frames so far, not yet complete.
         self._data = bytearray()
         # What may still be sent, of the connection and of the stream.
-        self._windows = [_FIRST_WINDOW, _FIRST_WINDOW]
-        self._first_window = _FIRST_WINDOW
+        self._windows = [FIRST_WINDOW, FIRST_WINDOW]
+        self._first_window = FIRST_WINDOW
         self._unsent = bytearray()
         self._over = False
 
@@ -108,13 +118,13 @@ class Wire(asyncio.Protocol):
         buffer = self._buffer
         buffer += data
         at = 0
-        while len(buffer) - at >= _HEAD_BYTES:
+        while len(buffer) - at >= HEAD_BYTES:
             word, flags, stream = struct.unpack_from(">IBI", buffer, at)
             length, kind = word >> 8, word & 0xFF
-            end = at + _HEAD_BYTES + length
+            end = at + HEAD_BYTES + length
             if len(buffer) < end:
                 break
-            payload = bytes(buffer[at + _HEAD_BYTES : end])
+            payload = bytes(buffer[at + HEAD_BYTES : end])
             at = end
             self._take(kind, flags, stream, payload)
             if self._over:
@@ -127,44 +137,44 @@ class Wire(asyncio.Protocol):
     # ---- Frames --------------------------------------------------------------
 
     def _take(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
-        if kind == _DATA:
+        if kind == DATA:
             self._take_data(payload)
-        elif kind == _WINDOW_UPDATE:
+        elif kind == WINDOW_UPDATE:
             self._windows[1 if stream else 0] += struct.unpack(">I", payload)[0]
             self._flush()
-        elif kind == _PING and not flags & _ACK:
-            self._write(_frame(_PING, _ACK, 0, payload))
-        elif kind == _SETTINGS and not flags & _ACK:
+        elif kind == PING and not flags & ACK:
+            self._write(frame(PING, ACK, 0, payload))
+        elif kind == SETTINGS and not flags & ACK:
             self._take_settings(payload)
-        if kind in (_RST_STREAM, _GOAWAY) or (kind in (_DATA, _HEADERS) and flags & _END_STREAM):
+        if kind in (RST_STREAM, GOAWAY) or (kind in (DATA, HEADERS) and flags & END_STREAM):
             self._end()
 
     def _take_data(self, payload: bytes) -> None:
         data = self._data
         data += payload
-        while len(data) >= _PREFIX_BYTES:
-            end = _PREFIX_BYTES + int.from_bytes(data[1:_PREFIX_BYTES], "big")
+        while len(data) >= PREFIX_BYTES:
+            end = PREFIX_BYTES + int.from_bytes(data[1:PREFIX_BYTES], "big")
             if len(data) < end:
                 return
-            message = bytes(data[_PREFIX_BYTES:end])
+            message = bytes(data[PREFIX_BYTES:end])
             del data[:end]
             self._receiver.received(message)
 
     def _take_settings(self, payload: bytes) -> None:
         for name, value in struct.iter_unpack(">HI", payload):
-            if name == _INITIAL_WINDOW:
+            if name == INITIAL_WINDOW:
                 self._windows[1] += value - self._first_window
                 self._first_window = value
-        self._write(_frame(_SETTINGS, _ACK, 0, b""))
+        self._write(frame(SETTINGS, ACK, 0, b""))
         self._flush()
 
     def _flush(self) -> None:
-        while self._unsent and (room := min(*self._windows, _FRAME_BYTES)) > 0:
+        while self._unsent and (room := min(*self._windows, FRAME_BYTES)) > 0:
             part = bytes(self._unsent[:room])
             del self._unsent[:room]
             self._windows[0] -= len(part)
             self._windows[1] -= len(part)
-            self._write(_frame(_DATA, 0, _STREAM, part))
+            self._write(frame(DATA, 0, _STREAM, part))
 
     def _write(self, frame: bytes) -> None:
         if self._transport is not None and not self._over:
