@@ -25,6 +25,8 @@ BENCHES: Final = {
     "master_cpu": "bench.master_cpu",
     "isolation": "bench.isolation",
     "failover": "bench.failover",
+    "scale": "bench.scale",
+    "allocation": "bench.allocation",
 }
 
 
@@ -40,16 +42,43 @@ BENCHES: Final = {
 @click.option(
     "--peer",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="A program that runs an Apache Mesos to measure beside us (failover).",
+    help="A program that runs an Apache Mesos to measure beside us (failover, scale).",
 )
-def main(names: tuple[str, ...], quick: bool, results: Path, peer: Path | None) -> None:
+@click.option(
+    "--peer-load",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A program that puts that Apache Mesos under load (scale; see bench/scale/beside.py).",
+)
+@click.option("--sizes", help="Of the cluster: numbers of agents, as 1000,5000 (scale).")
+@click.option(
+    "--front",
+    type=click.Choice(["lean", "grpc"]),
+    default="lean",
+    help="The master's --front (scale).",
+)
+def main(
+    names: tuple[str, ...],
+    quick: bool,
+    results: Path,
+    peer: Path | None,
+    peer_load: Path | None,
+    sizes: str | None,
+    front: str,
+) -> None:
     """Measure NAMES (all by default), each next to its floor."""
     # Whoever ends this ends what it has started, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console()
     for name in names or BENCHES:
         run = cast("Callable[..., Result]", importlib.import_module(BENCHES[name]).run)
-        given = (quick, peer) if name == "failover" else (quick,)
+        given: tuple[object, ...] = (quick,)
+        if name == "failover":
+            given = (quick, peer)
+        elif name == "scale":
+            from bench.scale import SIZES, Choices
+
+            wanted = SIZES if sizes is None else tuple(map(int, sizes.split(",")))
+            given = (quick, Choices(wanted, front, peer, peer_load))
         where = machine()
         if max(where["load_average_before"][0], 0) > 0.5 * (os.cpu_count() or 1):
             console.print("This machine is busy: the figures are those of a busy machine.")
