@@ -13,7 +13,7 @@ allocation never takes more than that share of the time.
 While the shell is behind with what has arrived (`behind`), cycles wait as well: what they
 offered would be answered behind all that, and somebody new would wait behind the answers.
 So a master that has more to do than it can leaves resources free for a moment, rather than
-words unread for long.
+words unread for long.  Nor does an offer expire meanwhile whose answer may be there.
 """
 
 from __future__ import annotations
@@ -210,6 +210,8 @@ class Master:
         if earliest is not None and now.monotonic_s - earliest > STALL_S:
             self._forgive(now.monotonic_s - earliest, now)
         for kind, name in c.timers.due(now.monotonic_s):
+            if behind and kind == "offer" and offers.postpone(c, name, now):
+                continue
             _TIMERS[kind](c, name, now)
         wake = c.allocator.next_wake_s()
         if wake is not None and wake <= now.monotonic_s:

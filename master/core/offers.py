@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from master.allocator import base as alloc
 from master.core import offer_numbers
@@ -15,6 +16,9 @@ from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.resources import Resources
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
+
+# How long an offer waits whose answer may have come and is not read yet.
+POSTPONED_S: Final = 0.25
 
 
 def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
@@ -158,6 +162,16 @@ def rescind(c: Cluster, offer: Offer, why: str, now: Now) -> None:
             rescind=sched.Event.Rescind(offer_id=pb.OfferID(value=offer.offer_id)),
         ),
     )
+
+
+def postpone(c: Cluster, offer_id: str, now: Now) -> bool:
+    """The offer's time is up, and its answer may be among what was not handed in yet: give
+    it a moment more.  False if it had as much as the longest offer beside its time."""
+    offer = c.offers[offer_id]
+    if now.monotonic_s >= offer.made_s + offer.timeout_s + c.options.offer_timeout_s:
+        return False
+    c.timers.set("offer", offer_id, now.monotonic_s + POSTPONED_S)
+    return True
 
 
 def expire(c: Cluster, offer_id: str, now: Now) -> None:

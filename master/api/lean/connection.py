@@ -159,17 +159,22 @@ class Connection(asyncio.Protocol):
         if self._rest:
             data = self._rest + data
             self._rest = b""
-        if self._held or not self._turns.free():
+        if self._held:
+            # Only now: mostly its turn comes before it says more, and to ask the kernel
+            # for silence and then for news again costs more than to read.
+            self._rest = data
+            if self._transport is not None:
+                self._transport.pause_reading()
+        elif self._turns.free():
+            self._process(data)
+        else:
             self._hold(data)
-            return
-        self._process(data)
 
     def _hold(self, data: bytes) -> None:
         """Take it in a later round."""
         self._rest = data
-        if not self._held and self._transport is not None:
+        if not self._held:
             self._held = True
-            self._transport.pause_reading()
             self._turns.queue(self._go_on)
 
     def _go_on(self) -> None:
@@ -182,7 +187,9 @@ class Connection(asyncio.Protocol):
 
     def _read_again(self) -> None:
         transport = self._transport
-        if not self._held and transport is not None and not transport.is_closing():
+        if self._held or transport is None or transport.is_closing():
+            return
+        if not transport.is_reading():
             transport.resume_reading()
 
     def _process(self, data: bytes) -> None:

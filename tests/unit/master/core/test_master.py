@@ -222,6 +222,30 @@ def test_while_the_shell_is_behind_a_cycle_waits_but_not_for_ever():
     assert len(world.script.cycles) == 2
 
 
+def test_an_offer_whose_answer_may_be_unread_does_not_expire_but_not_for_ever():
+    world = World(Options(offer_timeout_s=5.0, first_offer_timeout_s=1.0))
+    world.agent()
+    framework = world.framework()
+    framework.offers()
+    (offer,) = world.cluster.offers.values()
+    while world.cluster.offers:
+        world.clock.advance(world.core.next_deadline_s() - world.clock.monotonic_s)
+        world.core.tick(world.clock.now(), behind=True)
+    assert 6.0 <= world.clock.monotonic_s - offer.made_s <= 6.5
+
+
+def test_when_all_is_read_an_offer_without_an_answer_is_over():
+    world = World(Options(offer_timeout_s=5.0, first_offer_timeout_s=1.0))
+    world.agent()
+    world.framework().offers()
+    world.clock.advance(1)
+    world.core.tick(world.clock.now(), behind=True)
+    assert world.cluster.offers
+    world.clock.advance(0.25)
+    world.core.tick(world.clock.now())
+    assert not world.cluster.offers
+
+
 def test_the_time_that_cycles_take_is_counted():
     world = counting(allocation_window_s=0.01)
     readings = iter([0.0, 2.0, 10.0, 10.5])

@@ -21,7 +21,8 @@ class Transport(asyncio.Transport):
     def __init__(self):
         super().__init__()
         self.written = b""
-        self.closed = self.aborted = self.reading = False
+        self.closed = self.aborted = False
+        self.reading = True
 
     def write(self, data):
         self.written += bytes(data)
@@ -37,6 +38,9 @@ class Transport(asyncio.Transport):
 
     def is_closing(self):
         return self.closed or self.aborted
+
+    def is_reading(self):
+        return self.reading
 
     def pause_reading(self):
         self.reading = False
@@ -341,10 +345,11 @@ async def test_what_is_too_much_for_one_round_waits_unread(monkeypatch):
     peer.say(*(data(1, message(bytes([n]))) for n in range(6)))
     assert len(receiver.messages) == 2
     assert peer.turns.behind
+    peer.say(data(1, message(b"more")))
     assert not peer.transport.reading
     for _ in range(10):
         await asyncio.sleep(0)
-    assert receiver.messages == [bytes([n]) for n in range(6)]
+    assert receiver.messages == [*(bytes([n]) for n in range(6)), b"more"]
     assert peer.transport.reading
 
 
