@@ -119,7 +119,9 @@ class World:
                 else:
                     records[key] = value
         epoch = self.cluster.epoch + 1
-        made = World(options or self.cluster.options, outbox=outbox, epoch=epoch)
+        old = self.cluster.allocator
+        allocator = DrfAllocator(old.options) if isinstance(old, DrfAllocator) else None
+        made = World(options or self.cluster.options, allocator, outbox, epoch)
         made.clock = ManualClock(self.clock.monotonic_s, self.clock.wall_s)
         made.records = records
         made._uuids = self._uuids

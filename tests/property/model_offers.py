@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from master.allocator.drf import DrfAllocator
 from master.core.cluster import Cluster
 from master.core.records import Framework, Offer
 from mesos_py.allocation import AllocatorOptions, fits_any
@@ -149,7 +150,8 @@ class OfferRules:
         if c.allocation.wanted_since_s is not None or moment == self._checked:
             return
         self._checked = moment
-        if any(policy.guarantee or policy.limit or policy.agents for policy in c.policies.values()):
+        kept = any(each.guarantee or each.limit or each.agents for each in c.policies.values())
+        if kept or (isinstance(c.allocator, DrfAllocator) and c.allocator.options.short_share):
             return  # what is free may be kept for others, by rules that are not these
         for agent in c.agents.values():
             free = c.ledger.free(agent.agent_id)

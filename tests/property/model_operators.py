@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from master.allocator.base import AllocatorOptions
+from master.allocator.drf import DrfAllocator
 from master.core import departures, draining, inverse_offers, maintenance, policies
 from master.core.feasibility import problems
 from master.core.machines import MODE
@@ -41,6 +43,13 @@ _SCALARS: Final = ("cpus", "mem")
 
 class OperatorRun(LeaderRun):
     """See the module's docstring."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        if seed % 3 == 0:
+            # Nothing has been said to it yet.
+            options = AllocatorOptions(short_share=0.25, short_max_s=20.0)
+            self.cluster.allocator = DrfAllocator(options)
 
     def act(self, rng: random.Random) -> None:
         chance = rng.randrange(1000)
@@ -183,6 +192,23 @@ class OperatorRun(LeaderRun):
             if c.agents[offer.agent_id].unavailability is None:
                 raise Broken(f"{offer} is about a machine that stays")
         self._check_policies()
+
+        self._check_short()
+
+    def _check_short(self) -> None:
+        """Whoever leads knows which tasks are on room for short ones."""
+        unsure = {each.id for each in self.all_schedulers if each.reuses or each.faulty}
+        for model in self.agents:
+            for (framework_id, task_id), copy in model.tasks.items():
+                framework = self.cluster.frameworks.get(framework_id)
+                task = framework.tasks.get(task_id) if framework is not None else None
+                if task is None or task.agent_id != model.id:
+                    continue
+                if framework_id in unsure or model.faulty or model.doubtful:
+                    continue
+                self.counters["tasks on room for short ones"] += task.short
+                if task.short != copy.info.short:
+                    raise Broken(f"{task} is {task.short}, its agent was told {copy.info.short}")
 
     def _check_policies(self) -> None:
         c, found = self.cluster, recorded(self.world.records)

@@ -20,7 +20,7 @@ _CAMPAIGN: Final = Campaign(OperatorRun, "MASTER_OPERATORS_HISTORY")
 _MEANT: Final = (
     *("leaders", "words that counted", "tasks_launched", "agents_drained", "agents_marked_gone"),
     *("deactivate", "reactivate", "schedule", "start", "stop", "inverse_offers_sent"),
-    *("roles", "refused: roles", "offers_rescinded"),
+    *("roles", "refused: roles", "offers_rescinded", "tasks on room for short ones"),
     *("refused: drain", "refused: reactivate", "dropped/inverse-offer-unknown"),
 )
 
