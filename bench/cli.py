@@ -17,7 +17,8 @@ from bench import plot
 from bench.processes import ROOT, BenchFailed
 from bench.report import Result, machine, save, show
 
-# By name: the module whose `run(quick)` measures.
+# By name: the module whose `run(quick)` measures, and whose `draw(result, directory)`, if it
+# has one, makes pictures of its own.
 BENCHES: Final = {
     "launch": "bench.launch",
     "throughput": "bench.throughput",
@@ -27,6 +28,7 @@ BENCHES: Final = {
     "failover": "bench.failover",
     "scale": "bench.scale",
     "allocation": "bench.allocation",
+    "revocation": "bench.revocation",
 }
 
 
@@ -70,7 +72,8 @@ def main(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console()
     for name in names or BENCHES:
-        run = cast("Callable[..., Result]", importlib.import_module(BENCHES[name]).run)
+        module = importlib.import_module(BENCHES[name])
+        run = cast("Callable[..., Result]", module.run)
         given: tuple[object, ...] = (quick,)
         if name == "failover":
             given = (quick, peer)
@@ -90,4 +93,6 @@ def main(
         show(result, console)
         path = save(result, {**where, "quick": quick}, results)
         plot.draw(result, path.with_suffix(".png"))
+        if hasattr(module, "draw"):
+            module.draw(result, results)
         console.print(f"{path} and .png", style="dim", highlight=False)

@@ -61,10 +61,12 @@ class Chooser:
             and self._spare.allows(tenant, short, strict := strict_for(tenant))
         ]
         cheap = self._picked(bundle, room, useful, short)
+        if cheap is None or len(cheap.victims) == 1:
+            return cheap
         # The cheapest first may take many small ones where one large one is enough.
         large = sorted(useful, key=lambda item: -_part(item[0], bundle, short))
-        few = self._picked(bundle, room, large, short, in_order=True) if cheap else None
-        if cheap is None or few is None:
+        few = self._picked(bundle, room, large, short, in_order=True)
+        if few is None:
             return cheap
         return min(cheap, few, key=lambda choice: (choice.cost, len(choice.victims)))
 

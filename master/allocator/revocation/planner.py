@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from master.allocator.filters import blocked_until
 from master.allocator.revocation.amounts import (
@@ -31,6 +32,12 @@ from master.allocator.roles import Contender
 from master.allocator.room import Room
 from mesos_py.allocation import AgentRow, ClusterView, Tenant
 from mesos_py.resources import EMPTY, Resources
+
+# Sets of tasks looked at in one round: about a tenth of a second.
+_LOOKS: Final = 500
+# Agents on which a bundle could be made to fit are looked for until there are so many, and
+# two for each that is needed.
+_ENOUGH: Final = 100
 
 
 @dataclass(slots=True)
@@ -106,7 +113,11 @@ class _Place:
 
 
 class Round:
-    """Made for one round.  `takings` are what it comes to."""
+    """Made for one round.  `takings` are what it comes to.
+
+    `exhausted`: it has looked at so many sets of tasks that it is over, whoever still
+    lacks something.
+    """
 
     def __init__(
         self, scene: Scene, spare: Spare, chooser: Chooser, rules: Rules, on_failure: OnFailure
@@ -127,7 +138,12 @@ class Round:
             if agent is not None:
                 rules.room.assume(hold.role, agent, hold.left())
         self._spent = 0.0
+        self._looks = 0
         self.takings: list[Taking] = []
+
+    @property
+    def exhausted(self) -> bool:
+        return self._looks >= _LOOKS
 
     def in_progress(self, agent_id: str, tenant: Tenant, task_ids: Iterable[str]) -> None:
         """That will be free there, and is gone for its framework."""
@@ -253,6 +269,8 @@ class Round:
             if entitled != (entitled := self._is_entitled(contender, bundle, has)):
                 queue = []
                 for number, agent in enumerate(agents):
+                    if len(queue) >= _ENOUGH + 2 * (count - found):
+                        break
                     self._queue(queue, contender, agent, bundle, number, found, entitled)
             best = self._best(queue, contender, agents, bundle, found, entitled)
             if best is None:
@@ -307,8 +325,9 @@ class Round:
         self, contender: Contender, agent: AgentRow, bundle: Bundle, entitled: bool
     ) -> Choice | None:
         place = self._place(agent.agent_id)
-        if place is None:
+        if place is None or self.exhausted:
             return None
+        self._looks += 1
         # What it will use is free for nobody else.
         self._spare.use(bundle.resources.scalars)
         try:

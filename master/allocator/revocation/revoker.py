@@ -39,7 +39,7 @@ from mesos_py.victims import OFF, POLICIES, VictimPolicy
 Outranks: TypeAlias = Callable[[Contender, Tenant], bool]
 
 # Agents looked at in one round at most; the next one goes on behind them.
-_AT_ONCE: Final = 2000
+_AT_ONCE: Final = 500
 # A round that found nothing is repeated after the interval, twice it, ... so many times it.
 _BACK_OFF: Final = 8.0
 # No round follows another sooner, whatever the options say.
@@ -219,13 +219,17 @@ class Revoker:
         if self._policy is None or not self._demands:
             return []
         lacking = self._lacking(view, now_s, on_failure)
-        ripe = {one for one in lacking if self._is_ripe(one, now_s)}
+        ripe = {
+            one
+            for one, what in lacking.items()
+            if self._is_ripe(one, now_s) and not self._is_coming(one, what)
+        }
         if not ripe:
             return []
         planned = self._round(view, now_s, room(), outranks, on_failure)
         served = 0
         for contender in order().walk(frozenset(lacking)):
-            if contender in ripe and served < _CLAIMS:
+            if contender in ripe and served < _CLAIMS and not planned.exhausted:
                 served += 1
                 self._serve(planned, contender, view, now_s, on_failure)
         found = [one for taking in planned.takings for one in self.progress.begin(taking, now_s)]
@@ -253,7 +257,7 @@ class Revoker:
         if served:
             lack.wait_s = self._interval_s
         lack.next_s = now_s + lack.wait_s
-        if not served:
+        if not served and not planned.exhausted:
             lack.wait_s = min(2 * lack.wait_s, _BACK_OFF * self._interval_s)
 
     def roles(self, framework_id: str) -> Iterable[str]:
@@ -276,6 +280,15 @@ class Revoker:
 
     def _states_needs(self, framework_id: str, role: str) -> bool:
         return role in self._demands.get(framework_id, ())
+
+    def _is_coming(self, contender: Contender, lacking: Mapping[Bundle, int]) -> bool:
+        """Whether room is kept, or being made, for all that it lacks."""
+        kept: dict[Bundle, int] = {}
+        for hold in self.progress.holds:
+            if hold.is_for(contender):
+                for bundle in hold.bundles:
+                    kept[bundle] = kept.get(bundle, 0) + 1
+        return all(kept.get(bundle, 0) >= count for bundle, count in lacking.items())
 
     def _is_ripe(self, contender: Contender, now_s: float) -> bool:
         key = contender.framework_id, contender.role

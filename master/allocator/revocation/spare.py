@@ -9,8 +9,6 @@ from master.allocator.revocation.amounts import Amounts, add, dominant
 from master.allocator.revocation.guarantees import Guarantees
 from mesos_py.allocation import ClusterView, Tenant
 
-_NOTHING: Amounts = {}
-
 
 class Stated(Protocol):
     """What frameworks have said of themselves."""
@@ -45,6 +43,7 @@ class Spare:
         # What each framework holds still, by role and in all.
         self._held: dict[str, dict[str, dict[str, int]]] = {}
         self._in_all: dict[str, dict[str, int]] = {}
+        self._floors: dict[tuple[str, str, str, bool], tuple[int, int]] = {}
         self._total = view.cluster_total()
         # In the cluster, when all that is planned is done.
         self._free = dict(self._total)
@@ -72,15 +71,25 @@ class Spare:
 
     def of(self, framework_id: str, role: str, name: str, strict: bool) -> int:
         held = self._of(framework_id)
-        own = held.get(role, _NOTHING).get(name, 0)
-        floor = self._guarantees.of(framework_id, role).get(name, 0)
-        in_all = self._in_all[framework_id].get(name, 0)
-        whole_floor = self._guarantees.of_framework(framework_id).get(name, 0)
+        own = held[role].get(name, 0) if role in held else 0
+        key = framework_id, role, name, strict
+        floors = self._floors.get(key)
+        if floors is None:
+            floors = self._floors[key] = self._find_floors(framework_id, role, name, strict)
+        return min(own - floors[0], self._in_all[framework_id].get(name, 0) - floors[1])
+
+    def _find_floors(
+        self, framework_id: str, role: str, name: str, strict: bool
+    ) -> tuple[int, int]:
+        """Of the role, and of all roles of the framework."""
+        own = self._guarantees.of(framework_id, role).get(name, 0)
+        in_all = self._guarantees.of_framework(framework_id).get(name, 0)
         if strict:
-            floor = max(floor, self._stated.total(framework_id, role).get(name, 0))
-            needed = sum(self._stated.total(framework_id, one).get(name, 0) for one in held)
-            whole_floor = max(whole_floor, needed)
-        return min(own - floor, in_all - whole_floor)
+            own = max(own, self._stated.total(framework_id, role).get(name, 0))
+            roles = self._of(framework_id)
+            needed = sum(self._stated.total(framework_id, one).get(name, 0) for one in roles)
+            in_all = max(in_all, needed)
+        return own, in_all
 
     def is_any_above(self, but: str, names: Iterable[str]) -> bool:
         """Whether anybody else holds more than his guarantee of one of the resources."""

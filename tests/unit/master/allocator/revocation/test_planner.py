@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from mesos_py.allocation import AllocatorOptions
 from mesos_py.constraints import Host
 from mesos_py.errors import InvalidValue
 from mesos_py.policy import RolePolicy
@@ -446,16 +445,32 @@ def test_the_first_lines_are_covered_by_what_it_holds_and_mandatory_ones_before(
 
 
 def test_many_agents_are_looked_at_in_turns():
-    options = AllocatorOptions(revocation_patience_s=0.0, revocation_interval_s=0.0)
     h = RevocableHarness()
-    assert h.options.victims == options.victims
     h.framework("greedy", "g", suppressed=frozenset({"g"}))
-    for number in range(2100):
+    for number in range(1100):
         h.agent(f"a{number}", "cpus:1")
         h.task("greedy", f"a{number}", "cpus:1", 1.0, "g")
-    # Only the last one would do: it is found in the second round.
-    h.change_agent("a2099", host=Host("last", {}))
+    # Only the last one would do: it is found in the third round.
+    h.change_agent("a1099", host=Host("last", {}))
     h.framework("f", constraints={"*": only_hosts("last")}, needs=(need("cpus:1"),))
-    assert h.round() == []
-    h.advance(1.0)
-    assert {one.agent_id for one in h.round()} == {"a2099"}
+    for _ in range(2):
+        assert h.round() == []
+        h.advance(1.0)
+    assert {one.agent_id for one in h.round()} == {"a1099"}
+
+
+def test_many_who_lack_something_are_served_in_turns():
+    h = RevocableHarness()
+    h.framework("greedy", "g", suppressed=frozenset({"g"}))
+    for number in range(60):
+        h.agent(f"a{number}", "cpus:10")
+        h.fill("greedy", f"a{number}", "cpus:1", 10, role="g")
+    for number in range(30):
+        h.framework(f"f{number}", f"r{number}", needs=(need("cpus:1", 2, f"r{number}"),))
+    first = {one.beneficiary for one in h.round()}
+    assert 0 < len(first) < 30
+    served = set(first)
+    for _ in range(20):
+        h.advance(1.0)
+        served |= {one.beneficiary for one in h.round()}
+    assert len(served) == 30
