@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from bench.report import Result, Row
 from bench.stats import Spread, percentile
-from master.core.ledger import Holder, Ledger
+from master.core.ledger import Holder
+from master.core.tenants import TenantLedger
 from master.term import ALLOCATORS
 from mesos_py import plugins
 from mesos_py.allocation import (
@@ -30,7 +31,6 @@ from mesos_py.allocation import (
     Freed,
     Grant,
     Need,
-    Tenant,
 )
 from mesos_py.constraints import Host
 from mesos_py.resources import Resources
@@ -50,20 +50,13 @@ AIM_GROWTH: Final = 2.0
 AIM_PASS_MS: Final = 200.0
 
 
-class View(Ledger):
-    """The account of the master, without tasks behind it."""
-
-    def tenants(self, agent_id: str) -> list[Tenant]:
-        return []
-
-
 class Cluster:
     """An allocator with its account; what is granted is used at once, as two tasks."""
 
     def __init__(self, name: str) -> None:
         factory = plugins.resolve("mesos_py.allocators", ALLOCATORS, name, "allocator")
         self.allocator: Allocator = factory(AllocatorOptions())
-        self.view = View()
+        self.view = TenantLedger({})
         self.now_s = 1000.0
         self._numbers = itertools.count()
         self.holders: dict[str, list[Holder]] = {}

@@ -229,7 +229,9 @@ def test_an_offer_whose_answer_may_be_unread_does_not_expire_but_not_for_ever():
     framework.offers()
     (offer,) = world.cluster.offers.values()
     while world.cluster.offers:
-        world.clock.advance(world.core.next_deadline_s() - world.clock.monotonic_s)
+        deadline_s = world.core.next_deadline_s()
+        assert deadline_s is not None
+        world.clock.advance(deadline_s - world.clock.monotonic_s)
         world.core.tick(world.clock.now(), behind=True)
     assert 6.0 <= world.clock.monotonic_s - offer.made_s <= 6.5
 
