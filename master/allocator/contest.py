@@ -80,6 +80,8 @@ class Contest:
         self._taken: dict[tuple[Contender, str, float | None], Resources] = {}
         # Who of a framework, which may have several roles, got the part of an agent.
         self._sated: dict[tuple[str, str, float | None], Contender] = {}
+        # Who was asked last, how many roles were gone then, and whether all of theirs.
+        self._asked: tuple[Collection[Contender], int, bool] = ((), 0, False)
 
     def over(
         self, agents: Iterable[tuple[AgentRow, Collection[Contender] | None]]
@@ -89,7 +91,7 @@ class Contest:
         for agent, who in agents:
             if who is None:
                 self._room.ask_all(agent.agent_id)
-            elif self._all_spent(who, agent):
+            elif self._all_gone(who, agent):
                 continue
             try:
                 free = self._free(agent)
@@ -111,11 +113,14 @@ class Contest:
         granted = self._granted.get(agent.agent_id)
         return free if granted is None else free - granted
 
-    def _all_spent(self, who: Collection[Contender], agent: AgentRow) -> bool:
-        try:
-            return all(self._room.spent(contender, agent) for contender in who)
-        except Exception:  # whose record it is shows when he is asked
+    def _all_gone(self, who: Collection[Contender], agent: AgentRow) -> bool:
+        gone = self._room.gone(agent)
+        if not gone:
             return False
+        # The same people are asked on many agents, one after the other.
+        if self._asked[0] is not who or self._asked[1] != len(gone):
+            self._asked = who, len(gone), all(contender.role in gone for contender in who)
+        return self._asked[2]
 
     def _first(
         self,
@@ -125,9 +130,12 @@ class Contest:
         who: Collection[Contender] | None,
         served: Collection[Contender],
     ) -> tuple[Contender, Part] | None:
+        if not self._room.leaves_something(agent, free, stage):
+            return None
         agent_id, length_s = agent.agent_id, self._room.length_s(stage)
+        gone = self._room.gone(agent)
         for contender in self._ranking.walk(who, agent_id):
-            if contender in self._broken or contender in served:
+            if contender.role in gone or contender in self._broken or contender in served:
                 continue
             if self._sated:
                 key = contender.framework_id, agent_id, length_s

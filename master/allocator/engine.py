@@ -380,9 +380,14 @@ class Engine(Allocator):
         if not grown:
             return
         for agent_id in self._room.held_back():
-            who = candidates.get(agent_id, ())
-            if agent_id in self._open and who is not None:
-                candidates[agent_id] = grown.union(who)
+            if agent_id not in self._open:
+                continue
+            chosen = candidates
+            if agent_id not in candidates and len(candidates) >= MAX_AGENTS:
+                chosen = self._later
+            who = chosen.get(agent_id, ())
+            if who is not None:
+                chosen[agent_id] = grown if grown.issuperset(who) else grown.union(who)
 
     def _loosen_parts(self, grants: Iterable[Grant], now_s: float) -> None:
         """Who got a part of an agent may get another one in the next cycle."""

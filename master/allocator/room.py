@@ -71,6 +71,12 @@ class Room:
         self._backlog: dict[tuple[str, bool], dict[str, int]] = {}
         # Scalars granted in this cycle for tasks of any length, by agent.
         self._long: dict[str, dict[str, int]] = {}
+        # Roles that can be given nothing more in this cycle, but on agents of their own:
+        # of many agents most are looked at when limits are used up already.
+        self._gone: set[str] = set()
+        self._all_gone = False
+        # What tasks of one length may have of one agent: asked for everybody in a row.
+        self._of_length_last: tuple[str, Stage, Resources, dict[str, int], Resources] | None = None
         self.follow_policies()
 
     # ---- What happens ---------------------------------------------------
@@ -101,6 +107,8 @@ class Room:
         """A cycle begins; on the `changed` agents something else may be free now."""
         self._view = view
         self._long.clear()
+        self._of_length_last = None
+        self._hope_again()
         self.held = HeldBack(self._holds)
         if self.quota.guarantees:
             for agent_id in self._agents if self._all_unknown else changed:
@@ -150,7 +158,13 @@ class Room:
                 del self._backlog[key]
                 known = self._roster.roles.get(role)
                 found.update(dict.fromkeys(known.contending.values() if known else ()))
+        if found:
+            self._hope_again()
         return list(found)
+
+    def _hope_again(self) -> None:
+        self._gone.clear()
+        self._all_gone = False
 
     def held_back(self) -> Collection[str]:
         return self._short_of
@@ -184,17 +198,19 @@ class Room:
             for name in ESSENTIAL
         )
 
-    def spent(self, contender: Contender, agent: AgentRow) -> bool:
-        """Whether the contender can be given nothing on agents such as this one, since
-        a guarantee or a limit is used up.  Noted as held back there."""
-        if not self.quota:
+    def gone(self, agent: AgentRow) -> Collection[str]:
+        """Roles that can be given nothing there, since in this cycle a guarantee or a
+        limit showed to be used up; noted as held back there."""
+        if not self._gone or self.reservations.owners(agent):
+            return ()
+        self._short_of[agent.agent_id] = None
+        return self._gone
+
+    def leaves_something(self, agent: AgentRow, free: Resources, stage: Stage) -> bool:
+        """Whether anybody can be granted something in that stage."""
+        if self._all_gone and self.gone(agent):
             return False
-        own = bool(self.reservations.owners(agent))
-        caps = self.quota.caps(contender.role, own)
-        gone = [name for name in ESSENTIAL if name in caps and not caps[name].most]
-        for name in gone:
-            self._note_back(contender.role, own, agent.agent_id, name, 0)
-        return bool(gone)
+        return not self.options.short_share or bool(self._of_length(agent, free, stage, free))
 
     def part(
         self,
@@ -216,7 +232,7 @@ class Room:
             return Part(EMPTY, "held")
         code = "held" if rest is not free else ""
         if self.options.short_share:
-            long = self._of_length(agent, rest, stage)
+            long = self._of_length(agent, free, stage, rest)
             code = "short-only" if long is not rest else code
             rest = long
             max_task_s = self.length_s(stage)
@@ -257,12 +273,20 @@ class Room:
         kept = int(total * self.options.short_share)
         return kept - kept % MILLI if name in WHOLE_ONLY else kept
 
-    def _of_length(self, agent: AgentRow, free: Resources, stage: Stage) -> Resources:
-        most = self.long_room(agent)
-        if stage == "short":
-            # What is free for tasks of any length is offered as such only.
-            most = {name: max(milli - most[name], 0) for name, milli in free.scalars.items()}
-        return shrunk(free, most)
+    def _of_length(
+        self, agent: AgentRow, free: Resources, stage: Stage, rest: Resources
+    ) -> Resources:
+        """What of `rest`, a part of what is free, is for tasks of the stage's length."""
+        last = self._of_length_last
+        known = last is not None and last[2] is free and last[:2] == (agent.agent_id, stage)
+        if last is None or not known:
+            most = self.long_room(agent)
+            if stage == "short":
+                # What is free for tasks of any length is offered as such only.
+                most = {name: max(milli - most[name], 0) for name, milli in free.scalars.items()}
+            last = (agent.agent_id, stage, free, most, shrunk(free, most))
+            self._of_length_last = last
+        return last[4] if rest is free else shrunk(rest, last[3])
 
     def _within_caps(
         self, role: str, agent: AgentRow, rest: Resources, stage: Stage, own: bool, code: str
@@ -282,12 +306,20 @@ class Room:
             gone = gone or nothing
             if nothing or amount < rest.scalars.get(name, 0):
                 most[name] = amount
-                if stage != "owed":
+                if nothing or stage != "owed":
                     code = cap.code
                     self._note_back(role, own, agent.agent_id, name, amount)
         if gone:
+            if not own:
+                self._give_up(role)
             return EMPTY, code
         return (shrunk(rest, most) if most else rest), code
+
+    def _give_up(self, role: str) -> None:
+        self._gone.add(role)
+        self._all_gone = all(
+            one.name in self._gone for one in self._roster.roles.values() if one.contending
+        )
 
     def _one_piece(self, rest: Resources, taken: Resources) -> Resources:
         most = {
