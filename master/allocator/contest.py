@@ -147,7 +147,8 @@ class Contest:
                 code = obstacle(contender, agent, free, part, self._now_s)
                 if not code:
                     return contender, part
-                if self._counted:
+                # Whoever is owed nothing is asked again, for what is there for all.
+                if self._counted and stage != "owed":
                     contender.pass_over(code, agent_id, self._now_s)
             except Exception as error:
                 self._broken.add(contender)

@@ -2,7 +2,7 @@ from master.allocator.drf import DrfAllocator
 from mesos_py.allocation import AllocatorOptions
 from mesos_py.policy import RolePolicy
 from mesos_py.resources import Resources
-from mesos_py.testing.allocator_harness import AllocatorHarness
+from mesos_py.testing.allocator_harness import AllocatorHarness, only_hosts
 
 
 def harness(**options) -> AllocatorHarness:
@@ -122,3 +122,13 @@ def test_who_waits_because_others_take_all_that_may_be_given_away_is_told_so():
     h.agent("b", "cpus:4;mem:100")
     codes = {code for code, _ in told(h)}
     assert codes == {"outranked"}
+
+
+def test_who_is_owed_nothing_is_not_counted_as_passed_over_for_those_who_are():
+    h = harness(policies={"r": RolePolicy(guarantee={"cpus": 1000})})
+    h.framework("g", "r", constraints={"r": only_hosts("elsewhere")})
+    h.framework("f", "other")
+    h.agent("a", "cpus:4;mem:100")
+    (grant,) = h.cycle()
+    assert (grant.framework_id, grant.resources.scalar("cpus")) == ("f", 3)
+    assert h.allocator.passed_over("f") == []
