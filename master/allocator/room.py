@@ -62,6 +62,9 @@ class Room:
         self._agents = agents
         self._holds = holds if holds is not None else Holds()
         self.held = HeldBack(self._holds)
+        # Of what is free, what is kept for whom: by agent, framework and role.
+        self._aside: dict[tuple[str, str, str], dict[str, int]] = {}
+        self._aside_on: set[str] = set()
         self._sums = FreeSums()
         self._piece = dict(options.max_offer.scalars)
         self.admission = admission if admission is not None else Admission(roster, agents)
@@ -116,6 +119,26 @@ class Room:
             self._all_unknown = False
         if self.quota:
             self.quota.begin(view, self._sums.pools())
+        self._set_aside()
+
+    def _set_aside(self) -> None:
+        """For guarantees and limits what is kept for somebody is his already: else others
+        are given, on other agents, all that the rules leave for both."""
+        self._aside.clear()
+        self._aside_on.clear()
+        if not self.quota and not self.options.short_share:
+            return
+        for hold in self._holds:
+            agent = self._agents.get(hold.agent_id)
+            try:
+                free = self._view.free(hold.agent_id).scalars
+            except Exception:  # noted when it is its turn
+                continue
+            amounts = {name: min(m, free.get(name, 0)) for name, m in hold.left().items()}
+            if agent is not None:
+                self._aside[hold.agent_id, hold.framework_id, hold.role] = amounts
+                self._aside_on.add(hold.agent_id)
+                self.assume(hold.role, agent, amounts)
 
     def rehearsal(self, view: ClusterView) -> Room:
         """The same at the beginning of a cycle now, to be played with."""
@@ -203,6 +226,9 @@ class Room:
         limit showed to be used up; noted as held back there."""
         if not self._gone or self.reservations.owners(agent):
             return ()
+        if agent.agent_id in self._aside_on:
+            # It may be his there for whom it is kept, and who counts as having it.
+            return ()
         self._short_of[agent.agent_id] = None
         return self._gone
 
@@ -227,6 +253,23 @@ class Room:
         owners = self.reservations.owners(agent)
         if owners and not may_use(contender.role, owners):
             return Part(EMPTY, "reserved")
+        aside = self._aside.get(_key(contender, agent))
+        if not aside:
+            return self._part(contender, agent, free, stage, taken)
+        self.assume(contender.role, agent, aside, -1)
+        try:
+            return self._part(contender, agent, free, stage, taken)
+        finally:
+            self.assume(contender.role, agent, aside)
+
+    def _part(
+        self,
+        contender: Contender,
+        agent: AgentRow,
+        free: Resources,
+        stage: Stage,
+        taken: Resources,
+    ) -> Part:
         rest, max_task_s = self.held.left_to(contender, agent, free), None
         if not rest:
             return Part(EMPTY, "held")
@@ -237,7 +280,8 @@ class Room:
             rest = long
             max_task_s = self.length_s(stage)
         if self.quota:
-            rest, code = self._within_caps(contender.role, agent, rest, stage, bool(owners), code)
+            own = bool(self.reservations.owners(agent))
+            rest, code = self._within_caps(contender.role, agent, rest, stage, own, code)
         if self._piece:
             rest = self._one_piece(rest, taken)
         if not rest:
@@ -247,6 +291,12 @@ class Room:
     def charge(self, contender: Contender, agent: AgentRow, part: Part, left: Resources) -> None:
         """It was granted; `left` is still free there."""
         self.held.charge(contender, agent, part.resources)
+        aside = self._aside.get(_key(contender, agent))
+        if aside:
+            used = {n: min(m, part.resources.scalars.get(n, 0)) for n, m in aside.items()}
+            self.assume(contender.role, agent, used, -1)
+            for name, milli in used.items():
+                aside[name] -= milli
         if part.max_task_s is None and self.options.short_share:
             long = self._long.setdefault(agent.agent_id, {})
             for name, milli in part.resources.scalars.items():
@@ -349,6 +399,10 @@ class Room:
         if not owners:
             return SHARED
         return next(iter(owners)) if len(owners) == 1 else UNCOUNTED
+
+
+def _key(contender: Contender, agent: AgentRow) -> tuple[str, str, str]:
+    return agent.agent_id, contender.framework_id, contender.role
 
 
 def shrunk(resources: Resources, most: Mapping[str, int]) -> Resources:

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from master.allocator.drf import DrfAllocator
+from master.allocator.priority import PriorityAllocator
 from master.allocator.revocation.amounts import add, covers
 from mesos_py.allocation import AllocatorOptions, Need, RevocationEnded
 from mesos_py.policy import RolePolicy
@@ -263,6 +264,70 @@ def test_100_000_random_steps_keep_the_rules():
         alone += campaign.alone
     assert kills > steps / 500, "the runs were too poor to show anything"
     assert alone > steps / 2000, "nothing was shown to be minimal"
+
+
+def roles_policies(dice):
+    """Whatever operators may say, of roles of which some are there."""
+    return {
+        role: RolePolicy(
+            weight=float(dice.randint(1, 3)),
+            priority=dice.randint(0, 2),
+            guarantee={"cpus": dice.choice((1000, 3000))} if dice.random() < 0.3 else {},
+            limit={"cpus": dice.choice((3000, 8000))} if dice.random() < 0.3 else {},
+            agents=frozenset({f"a{dice.randint(0, 3)}"}) if dice.random() < 0.2 else frozenset(),
+        )
+        for role in ("r", "s", "s/t", "idle")
+    }
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    make=st.sampled_from([DrfAllocator, PriorityAllocator]),
+    short_share=st.sampled_from([0.0, 0.0, 0.25]),
+    min_offer_share=st.sampled_from([0.0, 0.0, 0.3]),
+    preempt=st.booleans(),
+)
+def test_what_is_taken_back_reaches_the_one_it_was_taken_for(
+    seed, make, short_share, min_offer_share, preempt
+):
+    dice = random.Random(seed)
+    h = RevocableHarness(
+        make,
+        policies=roles_policies(dice),
+        short_share=short_share,
+        min_offer_share=min_offer_share,
+        preempt=preempt,
+    )
+    for number in range(dice.randint(1, 4)):
+        h.agent(f"a{number}", f"cpus:{dice.randint(2, 10)};mem:100000")
+    for name in ("x", "y", "z"):
+        h.framework(name, dice.choice(("r", "s", "s/t")))
+    # They take what they are offered.
+    for _ in range(4):
+        h.cycles()
+        for grant in list(h.held):
+            size = dice.choice((0.5, 1, 2))
+            most = int(grant.resources.scalar("cpus") // size)
+            if most and grant.resources.scalar("mem") >= most and grant.max_task_s is None:
+                h.launch(grant, f"cpus:{size};mem:1", most)
+            else:
+                h.decline(grant, 1000.0)
+    role = dice.choice(("r", "s", "s/t"))
+    wanted = Need(role, Resources.of(cpus=dice.choice((0.5, 1, 2, 4)), mem=1), dice.randint(1, 4))
+    h.framework("needy", role, needs=(wanted,))
+    h.cycle()
+    found = h.revocations()
+    h.carry_out(found)
+    grants = h.cycle()
+    for agent_id in {one.agent_id for one in found}:
+        there = [one.resources for one in (*h.held,) if one.agent_id == agent_id]
+        mine = [
+            one.resources
+            for one in h.held
+            if one.agent_id == agent_id and one.framework_id == "needy"
+        ]
+        got = sum(one.scalar("cpus") for one in mine)
+        assert got >= wanted.resources.scalar("cpus"), (found, grants, there)
 
 
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 400))
