@@ -23,6 +23,7 @@ BENCHES: Final = {
     "launch": "bench.launch",
     "throughput": "bench.throughput",
     "offer_latency": "bench.offer_latency",
+    "offer_timeouts": "bench.offer_timeouts",
     "master_cpu": "bench.master_cpu",
     "isolation": "bench.isolation",
     "failover": "bench.failover",
