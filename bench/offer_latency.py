@@ -91,6 +91,8 @@ class Agent:
             for event in events.events:
                 if event.type == agent_pb2.Event.RUN_TASKS:
                     self._ordered.put_nowait(event.run_tasks)
+                elif event.type == agent_pb2.Event.PING:
+                    await self._write(agent_pb2.Call(type=agent_pb2.Call.PONG))
                 elif event.type == agent_pb2.Event.REGISTERED:
                     self._info.id.CopyFrom(event.registered.agent_id)
 

@@ -218,7 +218,9 @@ def _displace(c: Cluster, framework: Framework, now: Now) -> None:
     del c.framework_of_link[framework.link]
     framework.link = None
     framework.requests = []
-    # As after a disconnect, what the old instance refused binds the new one to nothing.
+    # As after a disconnect, what the old instance refused, or left unanswered, binds the
+    # new one to nothing.
+    offering.heard(c, framework, now)
     c.tell_framework(framework, now)
 
 

@@ -185,7 +185,8 @@ def test_what_a_silent_framework_has_refused_stays_refused():
     assert again.hostname == "b"
 
 
-def test_what_it_has_refused_is_forgotten_if_it_leaves_while_it_is_silent():
+@pytest.mark.parametrize("leaves", [True, False])
+def test_what_it_has_refused_is_forgotten_with_its_stream_while_it_is_silent(leaves):
     world = World()
     first = world.agent("a")
     world.agent("b")
@@ -193,7 +194,8 @@ def test_what_it_has_refused_is_forgotten_if_it_leaves_while_it_is_silent():
     offers = framework.offers()
     framework.decline(*(o for o in offers if o.agent_id.value == first.id), refuse_s=1000.0)
     world.advance(3)
-    framework.disconnect()
+    if leaves:
+        framework.disconnect()
     framework.subscribe()
     assert {offer.hostname for offer in framework.offers()} == {"a", "b"}
 
