@@ -73,7 +73,7 @@ class Options:
     max_task_bytes: int = 4 * 1024 * 1024
     allocation_window_s: float = 0.01
     # Allocation may take this share of the time; then cycles move apart.
-    allocation_load: float = 0.2
+    allocation_load: float = 0.4
     protocol_version: int = 1
     # Whether there is a registry that outlives this master.
     durable: bool = False

@@ -6,6 +6,7 @@ Nothing here waits: `due` hands out what has come, `next_s` says when to ask aga
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -23,16 +24,21 @@ class Timers:
     def __init__(self) -> None:
         self._deadlines: dict[tuple[str, str], float] = {}
         self._heap: list[tuple[float, tuple[str, str]]] = []
+        # How many there are of each kind.
+        self._counts: Counter[str] = Counter()
 
     def set(self, kind: str, name: str, at_s: float) -> None:
         key = (kind, name)
+        if key not in self._deadlines:
+            self._counts[kind] += 1
         self._deadlines[key] = at_s
         heapq.heappush(self._heap, (at_s, key))
         if len(self._heap) > 64 and len(self._heap) > 4 * len(self._deadlines):
             self._rebuild()
 
     def cancel(self, kind: str, name: str) -> None:
-        self._deadlines.pop((kind, name), None)
+        if self._deadlines.pop((kind, name), None) is not None:
+            self._counts[kind] -= 1
 
     def next_s(self) -> float | None:
         """The earliest deadline, None if there is none."""
@@ -51,6 +57,7 @@ class Timers:
         while (at_s := self.next_s()) is not None and at_s <= now_s:
             _, key = heapq.heappop(self._heap)
             del self._deadlines[key]
+            self._counts[key[0]] -= 1
             yield key
 
     def all(self) -> list[tuple[str, str, float]]:
@@ -62,7 +69,7 @@ class Timers:
 
     def any_of(self, kinds: frozenset[str]) -> bool:
         """Whether there is a deadline of one of these kinds."""
-        return any(kind in kinds for kind, _ in self._deadlines)
+        return any(self._counts[kind] for kind in kinds)
 
     def _rebuild(self) -> None:
         self._heap = [(at_s, key) for key, at_s in self._deadlines.items()]

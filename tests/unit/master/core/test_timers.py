@@ -84,3 +84,19 @@ def test_deadlines_that_move_for_ever_take_no_more_room():
     assert len(timers._heap) <= 64
     assert timers.next_s() == 9991.0
     assert len(due(timers, 1e6)) == 10
+
+
+def test_whether_there_is_one_of_a_kind_is_known_without_a_look_at_all():
+    timers = Timers()
+    kinds = frozenset({"a", "b"})
+    assert not timers.any_of(kinds)
+    timers.set("a", "x", 1.0)
+    timers.set("a", "x", 2.0)
+    timers.set("b", "y", 3.0)
+    timers.set("c", "z", 4.0)
+    timers.cancel("a", "x")
+    timers.cancel("a", "x")
+    assert timers.any_of(kinds)
+    assert list(timers.due(3.0)) == [("b", "y")]
+    assert not timers.any_of(kinds)
+    assert timers.any_of(frozenset({"c"}))
