@@ -30,12 +30,14 @@ class Turns:
         self._loop = asyncio.get_running_loop()
         # When this round's budget ends, in the loop's time; None: nothing done yet.
         self._until_s: float | None = None
-        # Steps, each with who waits for what it returns (None: nobody).
+        # Steps that are short, which come first, with half of each round for them.
+        self._short: deque[Callable[[], object]] = deque()
+        # The other steps, each with who waits for what it returns (None: nobody).
         self._waiting: deque[tuple[Callable[[], object], asyncio.Future[Any] | None]] = deque()
 
     def free(self) -> bool:
         """Whether a step may be taken at once."""
-        if self._waiting:
+        if self.behind:
             return False
         if self._until_s is None:
             self._begin()
@@ -45,17 +47,21 @@ class Turns:
     @property
     def behind(self) -> bool:
         """Whether something waits for its turn."""
-        return bool(self._waiting)
+        return bool(self._waiting or self._short)
 
     def spent(self) -> bool:
         """Whether this round's budget is used up, for a step that can be parted."""
         return self._until_s is not None and self._loop.time() >= self._until_s
 
-    def queue(self, step: Callable[[], object]) -> None:
-        """Take the step in a later round, in order.  It must not raise."""
+    def queue(self, step: Callable[[], object], *, short: bool = False) -> None:
+        """Take the step in a later round, in order, but a short one before the others.  It
+        must not raise."""
         if self._until_s is None:
             self._begin()
-        self._waiting.append((step, None))
+        if short:
+            self._short.append(step)
+        else:
+            self._waiting.append((step, None))
 
     def hurry(self) -> None:
         """A stream has come; see SHORT_S."""
@@ -69,17 +75,25 @@ class Turns:
         self._waiting.append((step, done))
         return await done
 
-    def _begin(self) -> None:
+    def _begin(self) -> float:
+        """Begin a round; when its budget ends."""
         now_s = self._loop.time()
         hurried = now_s < self._hurry_until_s
         self._until_s = now_s + (self._short_s if hurried else self._budget_s)
         self._loop.call_soon(self._round)
+        return self._until_s
 
     def _round(self) -> None:
-        if not self._waiting:
+        if not self.behind:
             self._until_s = None
             return
-        self._begin()
+        until_s = self._begin()
+        now_s = self._loop.time()
+        half_s = now_s + (until_s - now_s) / (2 if self._waiting else 1)
+        while self._short:
+            self._short.popleft()()
+            if self._loop.time() >= half_s:
+                break
         while self._waiting:
             step, done = self._waiting.popleft()
             if done is None:
@@ -90,5 +104,5 @@ class Turns:
                 continue
             else:
                 done.set_result(step())
-            if self._until_s is None or self._loop.time() >= self._until_s:
+            if self._loop.time() >= until_s:
                 return

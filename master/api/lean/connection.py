@@ -27,6 +27,8 @@ log = logs.get("master.front")
 CONNECTION_WINDOW: Final = 16 * 1024 * 1024
 MAX_STREAMS: Final = 100_000
 MAX_HEADER_BYTES: Final = 16 * 1024
+# Who has said no more than that has his turn before those who say much.
+SHORT_BYTES: Final = 4096
 # While so much waits to be written to the socket, streams are not asked for more.
 WRITE_BUFFER: Final = 256 * 1024
 
@@ -175,7 +177,7 @@ class Connection(asyncio.Protocol):
         self._rest = data
         if not self._held:
             self._held = True
-            self._turns.queue(self._go_on)
+            self._turns.queue(self._go_on, short=len(data) <= SHORT_BYTES)
 
     def _go_on(self) -> None:
         self._held = False

@@ -124,3 +124,27 @@ async def test_a_step_that_can_be_parted_asks_whether_the_round_is_over(turns, s
     assert turns.spent()
     await asyncio.sleep(0)
     assert not turns.spent()
+
+
+async def test_short_steps_come_first_but_leave_half_of_the_round(turns, seconds):
+    taken: list[Any] = []
+    assert turns.free()
+    seconds[0] += 1.0
+    for number in range(3):
+        turns.queue(step(seconds, taken, f"long {number}", takes=0.01))
+    for number in range(5):
+        turns.queue(step(seconds, taken, number, takes=0.003), short=True)
+    await asyncio.sleep(0)
+    assert taken == [0, 1, "long 0"]
+    for _ in range(4):
+        await asyncio.sleep(0)
+    assert not turns.behind
+    assert taken == [0, 1, "long 0", 2, 3, "long 1", 4, "long 2"]
+
+
+async def test_short_steps_have_the_whole_round_if_nobody_else_waits(turns, seconds):
+    taken: list[Any] = []
+    for number in range(4):
+        turns.queue(step(seconds, taken, number, takes=0.003), short=True)
+    await asyncio.sleep(0)
+    assert taken == [0, 1, 2, 3]
