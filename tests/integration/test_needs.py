@@ -50,7 +50,7 @@ def need(framework: Framework, count: int = 1) -> None:
 
 def asked(framework: Framework):
     """What the framework is asked to give back, the first time that it is."""
-    (offer, *_) = framework.wait_for("inverse offers", lambda offers: bool(offers))
+    (offer, *_) = framework.wait_for("inverse offers", bool)
     found = asked_back(offer)
     assert found is not None
     return found
