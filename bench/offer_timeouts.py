@@ -25,7 +25,7 @@ from mesos_py.tasks import command_task
 from mesos_py.v1.scheduler_pb2 import Event
 from mesos_py.v1.types_pb2 import FrameworkInfo, Offer
 
-FACTOR: Final = 20
+FACTOR: Final = 5
 FIRST_S: Final = 2.0 / FACTOR
 MOST_S: Final = 30.0 / FACTOR
 AGENTS: Final = 4

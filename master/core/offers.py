@@ -179,14 +179,13 @@ def expire(c: Cluster, offer_id: str, now: Now) -> None:
     offer = c.offers[offer_id]
     c.counters["offers_expired"] += 1
     offer_numbers.ended(c, offer, "expired", now)
-    sat_s = now.monotonic_s - offer.made_s
     rescind(c, offer, f"not answered within {offer.timeout_s:g} s", now)
     # It blocks nothing, but others come first now.
     note_refusal(c, offer, offer.resources, 0.0, now)
     framework = c.frameworks[offer.framework_id]
     if framework.patience is not None:
         was_silent = framework.silent
-        until_s = framework.patience.expired(offer.timeout_s, sat_s, now.monotonic_s)
+        until_s = framework.patience.expired(offer.timeout_s, now.monotonic_s)
         c.timers.set("silent", framework.framework_id, until_s)
         if not was_silent:
             c.tell_framework(framework, now)

@@ -7,7 +7,8 @@ second offer.  Offers are judged by the time that they were given themselves, so
 which end together count once.
 
 Whoever lets an offer expire is offered nothing for a while, in proportion to how long he
-sat on it: over time he keeps no more than `DUTY` of the cluster from the others.
+may sit on the next one: at no time has he kept more than `DUTY` of the cluster from the
+others since then.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ class Patience:
     def silent(self) -> bool:
         return self.silent_until_s is not None
 
-    def expired(self, given_s: float, sat_s: float, now_s: float) -> float:
-        """An offer that was given `given_s` was out for `sat_s`, and not answered.  Until
-        when nothing is offered now."""
+    def expired(self, given_s: float, now_s: float) -> float:
+        """An offer that was given `given_s` was not answered.  Until when nothing is
+        offered now."""
         self.timeout_s = max(self.timeout_s, min(self._most_s, 2 * given_s))
-        until_s = now_s + sat_s * (1 / DUTY - 1)
+        until_s = now_s + self.timeout_s * (1 / DUTY - 1)
         self.silent_until_s = max(until_s, self.silent_until_s or until_s)
         return self.silent_until_s
 
