@@ -105,11 +105,13 @@ class _Framework:
         async for event in self.client:
             if event.type == Event.OFFERS:
                 for offer in event.offers.offers:
-                    self._offered(offer)
+                    self.offered(offer)
+            elif event.type == Event.RESCIND:
+                self.rescinded(event.rescind.offer_id.value)
             elif event.type == Event.UPDATE and is_terminal(event.update.status.state):
                 self._ended(event.update.status)
 
-    def _offered(self, offer: pb.Offer) -> None:
+    def offered(self, offer: pb.Offer) -> None:
         amounts = {item.name: item.scalar.value for item in offer.resources}
         slots = int(min(amounts.get("cpus", 0) / 1, amounts.get("mem", 0) / 64))
         tasks = []
@@ -121,6 +123,10 @@ class _Framework:
 
     def _ended(self, status: pb.TaskStatus) -> None:
         wanted_s, start_s = self.running.pop(status.task_id.value)
+        if status.reason == pb.TaskStatus.REASON_INVALID_OFFERS:
+            # Its offer was taken back at that moment.
+            self.missed(wanted_s)
+            return
         killed = status.state == TASK_KILLED
         if not killed and status.state != TASK_FINISHED:
             raise BenchFailed(f"a task ended with {status}")
@@ -129,12 +135,18 @@ class _Framework:
         self.run.story.ran.append(Ran(self.name, wanted_s, start_s, self.run.now_s(), killed))
         self.ended()
 
+    def rescinded(self, offer_id: str) -> None:
+        """An offer is gone."""
+
     @abstractmethod
     def takes(self, slots: int) -> Iterable[float]:
         """Of so many slots those that it uses: since when each task was wanted."""
 
     def ended(self) -> None:
         """One of its tasks has."""
+
+    def missed(self, wanted_s: float) -> None:
+        """A task could not be launched."""
 
 
 class _Greedy(_Framework):
@@ -153,7 +165,22 @@ class _Reactive(_Framework):
         self._needs = needs
         self._needed = 0
         self._waiting: list[float] = []
+        # Offers of slots that it needs, for the tasks that come next.
+        self._kept: dict[str, pb.Offer] = {}
         self.done = asyncio.Event()
+
+    def offered(self, offer: pb.Offer) -> None:
+        if self._needs and not self._waiting and self._coming and self._lacks():
+            self._kept[offer.id.value] = offer
+        else:
+            super().offered(offer)
+
+    def _lacks(self) -> bool:
+        kept = [one.scalar.value for each in self._kept.values() for one in each.resources[:1]]
+        return len(self.running) + sum(kept) < self._needed
+
+    def rescinded(self, offer_id: str) -> None:
+        self._kept.pop(offer_id, None)
 
     async def arrive(self) -> None:
         """Its tasks come."""
@@ -165,6 +192,9 @@ class _Reactive(_Framework):
                 self._waiting.append(self._coming.pop(0))
             wanted = min(self._reading.need, len(self.running) + len(self._waiting))
             self._state(max(self._needed, wanted))
+            kept, self._kept = self._kept, {}
+            for offer in kept.values():
+                super().offered(offer)
             self.client.set_needs_offers(True)
 
     def takes(self, slots: int) -> Iterator[float]:
@@ -172,6 +202,10 @@ class _Reactive(_Framework):
         most = int(self.client.guaranteed_share().scalar("cpus")) - len(self.running)
         for _ in range(min(slots, len(self._waiting), max(0, most))):
             yield self._waiting.pop(0)
+
+    def missed(self, wanted_s: float) -> None:
+        self._waiting.insert(0, wanted_s)
+        self.client.set_needs_offers(True)
 
     def ended(self) -> None:
         if not self._coming:
@@ -184,10 +218,6 @@ class _Reactive(_Framework):
         if self._needs:
             needs = [Need("tasks that wait", SLOT, needed)] if needed else []
             self.client.request_resources(needs)
-
-
-async def _until(event: asyncio.Event) -> None:
-    await event.wait()
 
 
 @asynccontextmanager
@@ -212,18 +242,11 @@ async def play(address: str, scenario: str, reading: Reading, kind: Kind, scale:
         if not kind.greedy:
             greedy_client.set_needs_offers(False)
             run.begin()
-        parts = [asyncio.create_task(reactive.serve()), asyncio.create_task(reactive.arrive())]
-        if kind.greedy:
-            parts.append(asyncio.create_task(greedy.serve()))
-        done = asyncio.create_task(_until(reactive.done))
-        try:
-            await asyncio.wait([*parts[::2], done], return_when=asyncio.FIRST_COMPLETED)
+        async with asyncio.TaskGroup() as group:
+            parts = [group.create_task(reactive.serve()), group.create_task(reactive.arrive())]
+            if kind.greedy:
+                parts.append(group.create_task(greedy.serve()))
+            await reactive.done.wait()
             for part in parts:
-                if part.done():
-                    part.result()
-            await done
-        finally:
-            for part in (*parts, done):
                 part.cancel()
-            await asyncio.gather(*parts, done, return_exceptions=True)
     return run.story
