@@ -68,8 +68,8 @@ class Room:
         self._sums = FreeSums()
         self._piece = dict(options.max_offer.scalars)
         self.admission = admission if admission is not None else Admission(roster, agents)
-        # Agents on which a guarantee or a limit held somebody back, and how much each
-        # role could have had more then, the least: (role, on agents of its own) -> ...
+        # Agents on which a guarantee or a limit held somebody back, and the least that each
+        # role could have had more then or since: (role, on agents of its own) -> ...
         self._short_of: dict[str, None] = {}
         self._backlog: dict[tuple[str, bool], dict[str, int]] = {}
         # Scalars granted in this cycle for tasks of any length, by agent.
@@ -181,6 +181,11 @@ class Room:
                 del self._backlog[key]
                 known = self._roster.roles.get(role)
                 found.update(dict.fromkeys(known.contending.values() if known else ()))
+                continue
+            # Whoever got all that he could have is not asked once more in that cycle, and
+            # waits for more than what is left to him now.
+            for name in least:
+                least[name] = min(least[name], caps[name].most)
         if found:
             self._hope_again()
         return list(found)

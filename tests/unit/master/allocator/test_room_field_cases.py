@@ -165,3 +165,17 @@ def test_with_guarantees_a_change_costs_a_look_at_what_changed_only():
     h.give_back(h.held[0])
     assert len(h.allocator.allocate(view, h.now_s)) == 1
     assert view.looks <= 5, "of 200"
+
+
+def test_a_wait_for_the_limit_ends_for_whoever_got_the_rest_of_it_on_the_same_agent(h):
+    h.rule("mine")
+    h.framework("f", "tight")
+    h.agent("b", "cpus:2;mem:200")
+    (elsewhere,) = h.cycle()
+    # All that the limit leaves: two of ten.
+    h.agent("a", "cpus:10;mem:1000")
+    assert winners(h.cycles()) == [("f", "a")]
+    h.change_agent("b", active=False)
+    assert h.cycles() == []
+    h.give_back(elsewhere)
+    assert winners(h.cycles()) == [("f", "a")]
