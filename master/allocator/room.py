@@ -160,6 +160,7 @@ class Room:
         less."""
         changed = {name: sign * milli for name, milli in amounts.items()}
         if self.options.short_share:
+            self._of_length_last = None
             long = self._long.setdefault(agent.agent_id, {})
             for name, milli in changed.items():
                 long[name] = long.get(name, 0) + milli

@@ -3,6 +3,7 @@
 import pytest
 
 from mesos_py.allocation import FrameworkRemoved, RevocationEnded
+from mesos_py.policy import RolePolicy
 from mesos_py.testing.allocator_harness import winners
 from tests.kit.revocable import RevocableHarness, need, victims
 
@@ -423,3 +424,18 @@ def test_who_lost_something_takes_it_back_only_from_above_what_the_other_needs()
     for _ in range(3):
         assert [one for one in h.round() if one.beneficiary == "greedy"] == []
         h.advance(1.0)
+
+
+def test_what_was_freed_of_the_room_for_tasks_of_any_length_is_granted_for_such():
+    h = RevocableHarness(short_share=0.5, policies={"b": RolePolicy(weight=4.0)})
+    h.framework("greedy", "g", suppressed=frozenset({"g"}))
+    h.agent("a", "cpus:8;mem:800")
+    h.fill("greedy", "a", "cpus:1;mem:100", 4, role="g")
+    h.framework("brief", "b")
+    (grant,) = h.cycle()
+    h.launch(grant, "cpus:1;mem:100", 4)
+    h.framework("f", needs=(need("cpus:1;mem:64"),))
+    assert h.carry_out(h.round()) == ["t1"]
+    (grant,) = h.cycle()
+    assert (grant.framework_id, grant.max_task_s) == ("f", None)
+    assert grant.resources.scalar("cpus") == 1
