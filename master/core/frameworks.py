@@ -466,8 +466,8 @@ def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
             statuses.record(task, status, now)
         c.complete(framework, task, now)
     for executor in framework.executors.values():
-        if c.ledger.allocation(executor.agent_id, executor.holder) is not None:
-            c.linger(executor.agent_id, executor.holder)
+        # Also one that was given nothing: while it runs, the agent is not empty.
+        c.linger(executor.agent_id, executor.holder)
         c.agents[executor.agent_id].executors.discard((framework_id, executor.executor_id))
     framework.executors.clear()
     framework.requests = []

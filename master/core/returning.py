@@ -134,6 +134,10 @@ def take_back(c: Cluster, agent: Agent, report: Report, announce: bool, now: Now
     for holder in held.values():
         if holder.framework_id in ended:
             c.linger(agent.agent_id, holder)
+    for framework_id, executor_id in report.executors:
+        if framework_id in ended and (framework_id, "executor", executor_id) not in held:
+            # It holds nothing, and runs all the same.
+            c.linger(agent.agent_id, Holder(framework_id, "*", "executor", executor_id))
     for framework_id in sorted(ended):
         order_shutdown(c, agent, framework_id)
     _take_executors(c, agent, report, held)

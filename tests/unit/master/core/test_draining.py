@@ -309,6 +309,32 @@ def test_what_a_framework_that_is_gone_left_behind_keeps_it_from_being_drained(s
     assert scene.drained()
 
 
+@pytest.mark.parametrize("own", ["", "cpus:0.5"])
+@pytest.mark.parametrize("comes_back", [False, True])
+def test_an_executor_of_a_framework_that_is_gone_keeps_it_from_being_drained(
+    scene, own, comes_back
+):
+    (offer,) = scene.framework.offers()
+    task = scene.world.custom_task("t2", own=own)
+    scene.framework.launch(offer, task)
+    scene.drain()
+    scene.world.core.teardown(scene.framework.id, scene.world.clock.now())
+    if comes_back:
+        scene.agent.disconnect()
+        task.executor.framework_id.value = scene.framework.id
+        scene.back(executors=[task.executor])
+    else:
+        for task_id in ("t1", "t2"):
+            scene.agent.report(task_id, pb.TASK_KILLED, scene.framework, uuid=b"")
+    scene.world.advance(0)
+    scene.world.stored()
+    assert not scene.drained()
+    scene.agent.executor_exited("e1", scene.framework)
+    scene.world.advance(0)
+    scene.world.stored()
+    assert scene.drained()
+
+
 def test_an_agent_is_told_again_each_time_that_it_registers(scene):
     scene.drain(grace_s=7)
     for _ in range(2):
