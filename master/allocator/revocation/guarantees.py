@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from math import frexp, ldexp
 from typing import TypeAlias
 
 from master.allocator.revocation.amounts import Amounts, add
@@ -139,22 +140,32 @@ class Guarantees:
             for child in node.children
             if name not in child.policy.guarantee and child.shares(name)
         ]
-        weight = sum(child.policy.weight for child in sharing) + (1.0 if node.members else 0.0)
+        parts = _parts([child.policy.weight for child in sharing], bool(node.members))
+        weight = sum(parts)
         if node.members and said:
-            each = int(amount / weight) // len(node.members)
+            each = int(amount * parts[-1] / weight) // len(node.members)
             for member in node.members:
                 pair = member.framework_id, member.role
                 self._by_pair.setdefault(pair, {})[name] = each
                 add(self._by_framework.setdefault(member.framework_id, {}), {name: each})
             node.amounts[name] = each * len(node.members)
+        part_of = dict(zip((child.name for child in sharing), parts, strict=False))
         for child in node.children:
             own = child.policy.guarantee.get(name)
             if own is not None:
                 below = sum(grandchild.set_aside(name) for grandchild in child.children)
                 self._give(child, name, max(0, own - below), said=True)
-            elif child in sharing:
-                self._give(child, name, int(amount * child.policy.weight / weight), said)
+            elif child.name in part_of:
+                self._give(child, name, int(amount * part_of[child.name] / weight), said)
             else:
                 self._give(child, name, 0, said)
             if name in child.amounts:
                 add(node.amounts, {name: child.amounts[name]})
+
+
+def _parts(weights: list[float], own: bool) -> list[float]:
+    """In the proportion of the weights, and at the end of 1 for the `own` frameworks of the
+    role; none above 1, so that no sum is infinite.  Powers of two round nothing."""
+    both = [*weights, 1.0] if own else weights
+    _, exponent = frexp(max(both, default=1.0))
+    return [ldexp(weight, -exponent) for weight in both]

@@ -140,3 +140,18 @@ def test_a_framework_whose_holdings_cannot_be_told_spoils_nothing():
     h.cluster.held = held
     assert cpus(h) == {"f": 8}
     assert "it burst" in h.allocator.failures()["bad"].reason
+
+
+@pytest.mark.parametrize("weight", [1e308, 5e-324])
+def test_weights_of_any_size_divide_what_there_is(weight):
+    h = cluster({"a": RolePolicy(weight=weight), "b": RolePolicy(weight=weight)})
+    h.framework("f", "a")
+    h.framework("g", "b")
+    assert cpus(h) == {"f": 4, "g": 4}
+
+
+def test_beside_a_weight_without_measure_the_others_are_guaranteed_nothing():
+    h = cluster({"a": RolePolicy(weight=1e308)})
+    h.framework("f", "a")
+    h.framework("g", "b")
+    assert cpus(h) == {"f": 8}
