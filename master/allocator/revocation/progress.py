@@ -134,9 +134,10 @@ class Progress:
             self.holds.drop(hold)
         drop(self._fed, lambda key: key[2] == agent_id)
 
-    def has_lost(self, loser: str, winner: str) -> bool:
+    def has_lost(self, loser: str, winner: str, now_s: float) -> bool:
         """Whether that one has just lost something to the other."""
-        return (loser, winner) in self._lost
+        # `tidy` may not have come since: there is none while nothing is in progress.
+        return self._lost.get((loser, winner), -math.inf) > now_s
 
     def called_off(self) -> list[Revocation]:
         """What is not needed, after all; each once."""

@@ -311,7 +311,7 @@ class Revoker:
             if outranks(contender, tenant):
                 return False
             return not entitled or self.progress.has_lost(
-                contender.framework_id, tenant.framework_id
+                contender.framework_id, tenant.framework_id, now_s
             )
 
         planned = Round(

@@ -439,3 +439,24 @@ def test_what_was_freed_of_the_room_for_tasks_of_any_length_is_granted_for_such(
     (grant,) = h.cycle()
     assert (grant.framework_id, grant.max_task_s) == ("f", None)
     assert grant.resources.scalar("cpus") == 1
+
+
+# ---- What happened long ago ------------------------------------------------------------
+
+
+def test_who_once_lost_something_takes_back_its_guarantee_later_from_what_is_needed():
+    h = full(revocation_hold_s=30.0)
+    wants(h, 4)
+    h.carry_out(h.round())
+    (grant,) = h.cycle()
+    h.launch(grant, "cpus:1;mem:64", 4)
+    # `greedy` leaves the rest, too, and `f` states that it needs it all.
+    for name in [one for one, task in h.tasks.items() if task.framework_id == "greedy"]:
+        h.end(name)
+    wants(h, 8)
+    (grant,) = h.cycle()
+    h.launch(grant, "cpus:1;mem:64", 4)
+    h.round()
+    h.advance(31.0)
+    h.change_framework("greedy", suppressed=frozenset(), needs=(need("cpus:1", 4, "g"),))
+    assert len(victims(h.round())) == 4
