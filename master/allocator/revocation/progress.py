@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
@@ -100,7 +100,10 @@ class Progress:
             entry.hold.freed = entry.hold.freed or freed
             self.released[revocation.agent_id] = None
 
-    def granted(self, grants: Iterable[Grant]) -> None:
+    def granted(self, grants: Collection[Grant]) -> None:
+        for grant in grants if self._fed else ():
+            # What is refused from now on is this, not what was freed for it before.
+            self._fed.pop((grant.framework_id, grant.role, grant.agent_id), None)
         for grant in grants:
             for hold in list(self.holds.on(grant.agent_id)):
                 if (hold.framework_id, hold.role) == (grant.framework_id, grant.role):

@@ -1,0 +1,40 @@
+"""What was freed for somebody, until it is taken or kept no more."""
+
+from tests.kit.revocable import RevocableHarness, need, victims
+
+
+def taken_back(**options):
+    """`greedy` has filled an agent, and `f` runs on a cpu that was taken back for it."""
+    h = RevocableHarness(**options)
+    h.framework("greedy", "g", suppressed=frozenset({"g"}))
+    h.agent("a", "cpus:8;mem:512")
+    h.fill("greedy", "a", "cpus:1;mem:64", 8, role="g")
+    h.framework("f")
+    h.change_framework("f", needs=(need("cpus:1;mem:64"),))
+    h.carry_out(h.round())
+    (grant,) = h.cycle()
+    return h, h.launch(grant, "cpus:1;mem:64")[0]
+
+
+def test_who_took_what_was_freed_may_refuse_another_offer_there_later():
+    h, mine = taken_back(revocation_hold_s=30.0)
+    h.advance(3600.0)
+    h.end(mine)
+    (grant,) = h.cycle()
+    h.decline(grant)
+    h.task("greedy", "a", "cpus:1;mem:64", role="g")
+    h.advance(6.0)
+    assert len(victims(h.round())) == 1
+
+
+def test_an_old_refusal_lets_go_of_nothing_that_is_being_freed():
+    h, mine = taken_back(revocation_hold_s=30.0)
+    h.advance(3600.0)
+    h.end(mine)
+    (grant,) = h.cycle()
+    h.change_framework("f", needs=(need("cpus:1;mem:64", 3),))
+    found = h.round()
+    assert len(victims(found)) == 2
+    h.decline(grant)
+    h.revocations()
+    assert h.stopped == []
