@@ -112,14 +112,20 @@ class HeldBack:
         self._own: dict[str, list[Hold]] = {}
 
     def left_to(self, contender: Contender, agent: AgentRow, free: Resources) -> Resources:
-        """What of `free` is not kept for others; EMPTY where that is no scalar at all."""
+        """What of `free` is not kept for others; EMPTY where that is no scalar at all.
+
+        The first hold comes first: what is complete for it does not wait for the others.
+        """
         holds: Sequence[Hold] | None = self._own.get(agent.agent_id)
         if holds is None:
             holds = self._holds.on(agent.agent_id)
         rest = free
+        own: dict[str, int] = {}
         for hold in holds:
-            if not (hold.is_for(contender) and hold.is_ready(rest)):
-                rest = keep_back(rest, hold.left())
+            if hold.is_for(contender) and hold.is_ready(rest):
+                add(own, hold.left())
+            else:
+                rest = keep_back(rest, _beside(own, rest, hold.left()))
         return rest if rest is free or rest.scalars else EMPTY
 
     def charge(self, contender: Contender, agent: AgentRow, resources: Resources) -> None:
@@ -143,3 +149,11 @@ class HeldBack:
         if not found:
             return "the framework itself, until all that it needs there is free"
         return ", ".join(f"{known.get(one, one)!r} ({one})" for one in found)
+
+
+def _beside(own: Amounts, free: Resources, kept: Amounts) -> Amounts:
+    """What can be kept of what is free, when so much is somebody's `own`."""
+    if not own:
+        return kept
+    left = less(free.scalars, own)
+    return {name: min(milli, left[name]) for name, milli in kept.items() if name in left}

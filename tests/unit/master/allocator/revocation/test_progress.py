@@ -1,5 +1,6 @@
 """What was freed for somebody, until it is taken or kept no more."""
 
+from mesos_py.testing.allocator_harness import winners
 from tests.kit.revocable import RevocableHarness, need, victims
 
 
@@ -38,3 +39,41 @@ def test_an_old_refusal_lets_go_of_nothing_that_is_being_freed():
     h.decline(grant)
     h.revocations()
     assert h.stopped == []
+
+
+def test_what_was_freed_does_not_wait_for_what_is_being_freed_for_others():
+    h = RevocableHarness(revocation_hold_s=30.0)
+    h.framework("greedy", "g", suppressed=frozenset({"g"}))
+    h.agent("a", "cpus:8;mem:512")
+    h.fill("greedy", "a", "cpus:1;mem:64", 8, role="g")
+    h.framework("f", needs=(need("cpus:2;mem:128"),))
+    first = h.round()
+    h.advance(1.0)
+    h.framework("e", needs=(need("cpus:2;mem:128"),))
+    second = h.round()
+    assert len(victims(first)) == len(victims(second)) == 2
+    # Whoever asks for the second ones lets the tasks end in their own time.
+    h.carry_out(first)
+    assert winners(h.cycle()) == [("f", "a")]
+    assert h.held_by("f") == 2
+    h.carry_out(second)
+    assert winners(h.cycle()) == [("e", "a")]
+
+
+def test_nobody_takes_a_part_of_what_one_before_it_waits_for():
+    h = RevocableHarness(revocation_hold_s=30.0)
+    h.framework("greedy", "g", suppressed=frozenset({"g"}))
+    h.agent("a", "cpus:8;mem:512")
+    h.fill("greedy", "a", "cpus:1;mem:64", 8, role="g")
+    h.framework("f", needs=(need("cpus:3;mem:192"),))
+    first = h.round()
+    h.advance(1.0)
+    h.framework("e", needs=(need("cpus:1;mem:64"),))
+    second = h.round()
+    h.end(victims(first)[0])
+    assert h.cycle() == []
+    h.carry_out(second)
+    assert h.cycle() == []
+    h.carry_out(first)
+    assert sorted(winners(h.cycle())) == [("e", "a"), ("f", "a")]
+    assert (h.held_by("f"), h.held_by("e")) == (3, 1)
