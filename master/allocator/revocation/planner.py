@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from master.allocator.filters import blocked_until
 from master.allocator.revocation.amounts import (
@@ -38,6 +38,8 @@ _LOOKS: Final = 500
 # Agents on which a bundle could be made to fit are looked for until there are so many, and
 # two for each that is needed.
 _ENOUGH: Final = 100
+# By cost: agents, each by its number, once; how many bundles had been found then.
+_Queue: TypeAlias = list[tuple[float, int, int, int, Choice]]
 
 
 @dataclass(slots=True)
@@ -264,12 +266,14 @@ class Round:
             return 0
         found = 0
         entitled: bool | None = None
-        queue: list[tuple[float, int, int, int]] = []
+        queue: _Queue = []
         while found < count:
             if entitled != (entitled := self._is_entitled(contender, bundle, has)):
                 queue = []
+                # Half of the looks are for what was found: each victim changes the rest.
+                enough = min(_ENOUGH + 2 * (count - found), (_LOOKS - self._looks) // 2)
                 for number, agent in enumerate(agents):
-                    if len(queue) >= _ENOUGH + 2 * (count - found):
+                    if queue and len(queue) >= enough:
                         break
                     self._queue(queue, contender, agent, bundle, number, found, entitled)
             best = self._best(queue, contender, agents, bundle, found, entitled)
@@ -288,7 +292,7 @@ class Round:
 
     def _best(
         self,
-        queue: list[tuple[float, int, int, int]],
+        queue: _Queue,
         contender: Contender,
         agents: Sequence[AgentRow],
         bundle: Bundle,
@@ -298,18 +302,15 @@ class Round:
         """The cheapest agent.  What was reckoned before others were chosen is reckoned
         again: it can only have become dearer."""
         while queue:
-            _, _, number, seen = heapq.heappop(queue)
+            _, _, number, seen, choice = heapq.heappop(queue)
             if seen == found:
-                choice = self._choice(contender, agents[number], bundle, entitled)
-                if choice is not None:
-                    return number, choice
-            else:
-                self._queue(queue, contender, agents[number], bundle, number, found, entitled)
+                return number, choice
+            self._queue(queue, contender, agents[number], bundle, number, found, entitled)
         return None
 
     def _queue(
         self,
-        queue: list[tuple[float, int, int, int]],
+        queue: _Queue,
         contender: Contender,
         agent: AgentRow,
         bundle: Bundle,
@@ -319,7 +320,7 @@ class Round:
     ) -> None:
         choice = self._choice(contender, agent, bundle, entitled)
         if choice is not None:
-            heapq.heappush(queue, (choice.cost, len(choice.victims), number, found))
+            heapq.heappush(queue, (choice.cost, len(choice.victims), number, found, choice))
 
     def _choice(
         self, contender: Contender, agent: AgentRow, bundle: Bundle, entitled: bool

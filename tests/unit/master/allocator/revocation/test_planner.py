@@ -474,3 +474,14 @@ def test_many_who_lack_something_are_served_in_turns():
         h.advance(1.0)
         served |= {one.beneficiary for one in h.round()}
     assert len(served) == 30
+
+
+def test_who_needs_very_many_is_given_some_in_each_round():
+    h = full(agents=500, tasks=1, total="cpus:1;mem:64")
+    h.change_framework("f", needs=(need("cpus:1;mem:64", 250),))
+    taken = []
+    for _ in range(5):
+        taken.append(len(victims(h.round())))
+        h.advance(1.0)
+    assert taken[0] >= 50
+    assert sum(taken) == 250
