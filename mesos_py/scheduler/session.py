@@ -239,7 +239,8 @@ class SchedulerSession:
         if self._unsaid:
             self._unsaid = False
             self._update_framework()
-        if self.wants.requests:
+        if self.wants.stated:
+            # Also none: the master keeps what it heard last for us.
             self._request()
         self._items.append(event)
 
@@ -408,6 +409,7 @@ class SchedulerSession:
         checks.checked_size("needs", size, self._max_call_bytes)
         if (stated, waiting) != (self.wants.needs, self.wants.waiting):
             self.wants.needs, self.wants.waiting = stated, waiting
+            self.wants.stated = True
             self._request()
 
     def _request(self) -> None:

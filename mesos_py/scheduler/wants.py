@@ -24,6 +24,8 @@ class Wants:
         # What is needed, and what only waits.
         self.needs: list[Request] = []
         self.waiting: list[Request] = []
+        # Whether any were ever stated: a master may hold them yet.
+        self.stated = False
         self._min_free: OfferFilters | None = None
         self._constraints: pb.OfferConstraints.RoleConstraints | None = None
 

@@ -119,6 +119,23 @@ def test_both_are_stated_again_on_a_new_subscription_as_they_were_last():
     assert requested(sess) == (["a"], ["b"])
 
 
+@pytest.mark.parametrize("written", [True, False])
+def test_needs_that_were_taken_back_are_taken_back_on_the_next_subscription_too(written):
+    """The master has kept them meanwhile, and the words may have gone down with the link."""
+    sess = subscribed_session()
+    sess.request([("a", CPU, 1)])
+    taken(sess)
+    if written:
+        sess.request([])
+        assert requested(sess) == ([], [])
+        sess.lost("gone")
+    else:
+        sess.lost("gone")
+        sess.request([])
+    subscribe(sess)
+    assert requested(sess) == ([], [])
+
+
 def test_needs_stated_by_a_standby_are_said_when_it_is_promoted():
     sess = make_session(standby=True, id={"value": "f1"})
     sess.opening()
