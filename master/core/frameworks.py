@@ -179,6 +179,8 @@ def _admit(c: Cluster, link: int, call: sched.Call, asked: _Asked, now: Now) -> 
     turn = _turn_of(call)
     if not turn.instance or turn.instance != framework.turn.instance:
         needs.forget(framework)
+    if turn.instance != framework.turn.instance:
+        revoking.forget_answers(c, framework)
     framework.turn = turn
     c.framework_of_link[link] = framework_id
     c.timers.cancel("failover", framework_id)

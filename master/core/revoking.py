@@ -123,6 +123,12 @@ def ask_again(c: Cluster, framework: Framework) -> None:
         _ask(c, framework, takings)
 
 
+def forget_answers(c: Cluster, framework: Framework) -> None:
+    """Another instance of the framework begins, and knows nothing of what was promised."""
+    for taking in c.revoking.of_framework(framework.framework_id):
+        taking.answer = ""
+
+
 def answered(c: Cluster, framework: Framework, offer_id: str, accepted: bool) -> bool:
     """The answer to an inverse offer; False if it is none of these."""
     taking = c.revoking.by_offer.get(offer_id)

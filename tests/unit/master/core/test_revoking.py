@@ -313,6 +313,18 @@ def test_one_that_has_answered_is_not_asked_again(scene):
     assert Event.INVERSE_OFFERS not in [e.type for e in scene.framework.subscribe()]
 
 
+def test_another_instance_is_asked_what_the_last_one_has_promised(scene):
+    scene.framework.subscribe(instance="one", attempt=1)
+    scene.take_back("cpus:1", "t1")
+    scene.accept(scene.asked()[0])
+    scene.framework.disconnect()
+    events = scene.framework.subscribe(instance="two", attempt=1)
+    (again,) = [e for e in events if e.type == Event.INVERSE_OFFERS]
+    assert [task.value for task in again.inverse_offers.inverse_offers[0].revocation.task_ids] == [
+        "t1"
+    ]
+
+
 # ---- Several ----------------------------------------------------------------------------
 
 
