@@ -239,11 +239,13 @@ def put_info(
     framework.info = info
     framework.partition_aware = any(c.type == Capability.PARTITION_AWARE for c in info.capabilities)
     framework.suppressed = suppressed
+    other = set(framework.roles) != set(roles)
     gone = set(framework.roles) - set(roles)
     framework.roles = roles
     if gone:
         stale = [o for o in framework.offers if c.offers[o].role in gone]
         offering.drop_all(c, stale, "the framework left the role", now, tell=True)
+    if other:
         needs.roles_changed(c, framework)
     if not changed:
         return

@@ -223,6 +223,20 @@ def test_needs_of_a_role_that_the_framework_leaves_are_left_out(world):
     assert "has not the role 'b' any more" in answer.message
 
 
+def test_needs_of_a_role_that_the_framework_joins_again_count_again(world):
+    framework = world.framework(roles=["a", "b"], capabilities=[MULTI_ROLE], failover_timeout=100.0)
+    state(framework, need(role="b", name="x"))
+    answers(framework)
+    for roles, accepted in ((["a"], []), (["a", "b"], ["b"])):
+        info = pb.FrameworkInfo()
+        info.CopyFrom(framework.info)
+        info.roles[:] = roles
+        update = Call.UpdateFramework(framework_info=info)
+        framework.call(type=Call.UPDATE_FRAMEWORK, update_framework=update)
+        assert [item.role for item in answers(framework)[0].accepted] == accepted
+        assert [row.role for row in rows(world)[-1]] == accepted
+
+
 # ---- Admission ----------------------------------------------------------------------------
 
 
