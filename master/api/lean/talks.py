@@ -39,7 +39,7 @@ class Talk:
     peer is held back by the stream's window.
     """
 
-    __slots__ = ("_at", "_backlog", "_dirty", "_flusher", "_over", "_stream")
+    __slots__ = ("_at", "_backlog", "_dirty", "_flusher", "_half", "_over", "_stream")
 
     def __init__(self, stream: Stream, flusher: Flusher) -> None:
         self._stream = stream
@@ -47,7 +47,8 @@ class Talk:
         # What it talks to, from `begin` on.
         self._at: tuple[Kind, Link] | None = None
         self._backlog: list[bytes] | None = None
-        self._dirty = self._over = False
+        # `_half`: the peer has ended its side, behind what waits.
+        self._dirty = self._over = self._half = False
 
     # ---- The beginning ---------------------------------------------------------
 
@@ -97,6 +98,8 @@ class Talk:
             await turns.take(partial(self._take, *self._at, message))
             self._stream.grant(len(message) + PREFIX_BYTES)
         self._backlog = None
+        if self._half:
+            self._end_by_peer()
 
     def _take(self, kind: Kind, link: Link, message: bytes) -> bool:
         """Hand the calls of one batch to the core."""
@@ -117,7 +120,11 @@ class Talk:
         return True
 
     def half_closed(self) -> None:
-        self._end_by_peer()
+        if self._backlog is not None:
+            # Its last words come first: they may be TEARDOWN.
+            self._half = True
+        else:
+            self._end_by_peer()
 
     def _end_by_peer(self) -> None:
         if self._at is not None:

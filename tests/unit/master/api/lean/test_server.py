@@ -66,6 +66,11 @@ def subscription(**more):
     return scheduler_pb2.Calls(calls=[call])
 
 
+async def read_to_the_end(call):
+    while await call.read() is not grpc.aio.EOF:
+        pass
+
+
 async def read_on(call):
     while True:
         await call.read()
@@ -210,6 +215,44 @@ async def test_while_it_is_not_certain_nothing_is_taken_and_nothing_lost(master,
     certainty.trust()
     assert (await reading).events[0].type == agent_pb2.Event.REGISTERED
     call.cancel()
+
+
+async def test_last_words_count_although_the_peer_has_ended_its_side_in_a_time_of_doubt(
+    master, client
+):
+    call = scheduler_pb2_grpc.SchedulerServiceStub(client.channel).Subscribe()
+    await call.write(subscription(failover_timeout=1000.0))
+    first = await call.read()
+    shell = master._leadership.shell
+    shell.certainty.doubt()
+    last = scheduler_pb2.Call(
+        type=scheduler_pb2.Call.TEARDOWN,
+        framework_id=first.events[0].subscribed.framework_id,
+    )
+    await call.write(scheduler_pb2.Calls(calls=[last]))
+    await call.done_writing()
+    reading = asyncio.create_task(read_to_the_end(call))
+    done, _ = await asyncio.wait({reading}, timeout=0.05)
+    assert not done
+    shell.certainty.trust()
+    await reading
+    assert not shell.core.cluster.frameworks
+
+
+async def test_who_has_said_all_before_it_is_known_who_leads_is_heard_as_well(master, client):
+    leading = master._leading
+    streams, operator = leading.streams, leading.operator
+    leading.end()
+    call = agent_pb2_grpc.AgentServiceStub(client.channel).Connect()
+    await call.write(registration())
+    await call.done_writing()
+    reading = asyncio.create_task(read_to_the_end(call))
+    done, _ = await asyncio.wait({reading}, timeout=0.05)
+    assert not done
+    leading.begin(streams, operator)
+    await reading
+    (known,) = streams.agents.shell.core.cluster.agents.values()
+    assert not known.connected
 
 
 async def test_at_the_end_peers_are_told_why(master, client):
