@@ -63,6 +63,7 @@ class Stream:
 
     __slots__ = (
         "_answered",
+        "_early",
         "_ending",
         "_given",
         "_part",
@@ -84,8 +85,9 @@ class Stream:
         # Whether the peer, and whether this side, has ended it.
         self.remote_done = self.done = False
         self._part: bytearray | None = None
-        # Taken since the window was opened last.
-        self._given = 0
+        # Taken since the window was opened last, and how much of `_part` counts there:
+        # that is taken back once the message is whole, for then all of it counts.
+        self._given = self._early = 0
         self._answered = False
         self._unsent = b""
         self._ending: bytes | None = None
@@ -186,6 +188,11 @@ class Stream:
 
     def take(self, payload: bytes) -> None:
         """A part of the peer's messages."""
+        if self.receiver is None:
+            # Its end waits for what is still being sent: nobody wants to hear more.
+            self._part = None
+            self.grant(len(payload))
+            return
         part = self._part
         if part is None:
             size = len(payload)
@@ -207,10 +214,13 @@ class Stream:
             end = PREFIX_BYTES + size
             if len(part) < end:
                 # What is here of it does not count, or it could not come whole.
-                self.grant(len(payload))
+                self.grant(len(part) - self._early)
+                self._early = len(part)
                 return
             message = bytes(part[PREFIX_BYTES:end])
             del part[:end]
+            self._given -= self._early
+            self._early = 0
             self._hand_on(message)
         if not part:
             self._part = None

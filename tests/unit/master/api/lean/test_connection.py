@@ -248,6 +248,60 @@ async def test_a_message_larger_than_the_window_comes_whole(peer):
     assert receiver.messages == [whole[5:]]
 
 
+async def test_a_message_in_many_frames_opens_the_window_no_more_than_it_has_taken(peer):
+    """Or the window would grow with each, beyond all bounds in the end."""
+    receiver = peer.open()
+    whole = message(bytes(STREAM_WINDOW)) + message(b"small")
+    sent, opened = 0, 0
+    for _ in range(4):
+        for at in range(0, len(whole), 16_000):
+            part = whole[at : at + 16_000]
+            peer.say(data(1, part))
+            sent += len(part)
+            opened += sum(
+                int.from_bytes(payload, "big")
+                for kind, _, number, payload in peer.heard()
+                if kind == http2.WINDOW_UPDATE and number == 1
+            )
+            assert opened <= sent
+    assert len(receiver.messages) == 8
+    assert sent - opened < STREAM_WINDOW // 2
+
+
+async def test_messages_that_are_not_taken_yet_hold_the_peer_back_whatever_their_size(peer):
+    receiver = peer.open()
+    receiver.takes = False
+    whole, sent, allowed = message(bytes(2 * STREAM_WINDOW)) * 3, 0, STREAM_WINDOW
+    taken = 0
+    while sent < len(whole):
+        part = whole[sent : min(sent + 16_000, allowed)]
+        if not part:
+            assert len(receiver.messages) > taken, "the window was not opened again"
+            receiver.stream.grant(len(receiver.messages[taken]) + 5)
+            taken += 1
+        else:
+            peer.say(data(1, part))
+            sent += len(part)
+        for kind, _, number, payload in peer.heard():
+            if kind == http2.WINDOW_UPDATE and number == 1:
+                allowed += int.from_bytes(payload, "big")
+        # No more than one beyond those that were taken is ever asked for in full.
+        assert len(receiver.messages) <= taken + 1
+
+
+async def test_what_comes_while_the_end_waits_for_the_window_is_dropped(peer):
+    receiver = peer.open()
+    receiver.stream.send(bytes(100_000))
+    peer.say(data(1, struct.pack(">BI", 1, 3)))
+    assert receiver.told == ["gone"]
+    peer.heard()
+    for _ in range(20):
+        peer.say(data(1, bytes([1]) * 16_000))
+    opened = [f for f in peer.heard() if f[0] == http2.WINDOW_UPDATE and f[2] == 1]
+    assert sum(int.from_bytes(f[3], "big") for f in opened) >= STREAM_WINDOW // 2
+    assert receiver.messages == []
+
+
 @pytest.mark.parametrize(
     ("said", "code"),
     [
