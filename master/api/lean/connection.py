@@ -29,8 +29,12 @@ MAX_STREAMS: Final = 100_000
 MAX_HEADER_BYTES: Final = 16 * 1024
 # Who has said no more than that has his turn before those who say much.
 SHORT_BYTES: Final = 4096
+# What a peer may ask for while it does not read what it is answered.
+MAX_UNREAD: Final = 100_000
 # While so much waits to be written to the socket, streams are not asked for more.
 WRITE_BUFFER: Final = 256 * 1024
+
+_ANSWERED: Final = frozenset({http2.HEADERS, http2.PING, http2.SETTINGS})
 
 
 class Accepting(Protocol):
@@ -65,7 +69,9 @@ class Connection(asyncio.Protocol):
         self._first_window = http2.FIRST_WINDOW
         self._waiting: dict[int, Stream] = {}
         self._rest = b""
-        self._greeted = self._over = self._held = False
+        self._greeted = self._over = self._held = self._leaving = False
+        # Frames that are answered, since the socket took no more.
+        self._unread = 0
         self._last = 0
         self._received = 0
         self._decoder: Decoder | None = None
@@ -114,6 +120,7 @@ class Connection(asyncio.Protocol):
 
     def leave(self) -> None:
         """Take no new streams; those that there are go on."""
+        self._leaving = True
         self.put(_goaway(self._last, Code.NO_ERROR, ""))
 
     def close(self) -> None:
@@ -154,6 +161,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.paused = False
+        self._unread = 0
         self._open_all()
 
     def data_received(self, data: bytes) -> None:
@@ -279,6 +287,10 @@ class Connection(asyncio.Protocol):
         self.put(frame(http2.WINDOW_UPDATE, 0, 0, opened))
 
     def _take(self, kind: int, flags: int, number: int, payload: bytes) -> None:
+        if self.paused and kind in _ANSWERED:
+            self._unread += 1
+            if self._unread > MAX_UNREAD:
+                raise Broken(Code.ENHANCE_YOUR_CALM, "asks on and on, and reads no answer")
         match kind:
             case http2.HEADERS:
                 self._headers(number, flags, payload)
@@ -387,7 +399,8 @@ class Connection(asyncio.Protocol):
             raise Broken(Code.PROTOCOL_ERROR, f"stream {number} is none of a client")
         self._last = number
         stream = Stream(self, number, self._first_window)
-        if len(self.streams) >= MAX_STREAMS:
+        if self._leaving or len(self.streams) >= MAX_STREAMS:
+            # The peer may safely ask somebody else.
             stream.reset(Code.REFUSED_STREAM)
             return
         self.streams[number] = stream

@@ -302,6 +302,32 @@ async def test_what_comes_while_the_end_waits_for_the_window_is_dropped(peer):
     assert receiver.messages == []
 
 
+async def test_who_asks_on_and_reads_no_answer_is_cut_off(peer, monkeypatch):
+    monkeypatch.setattr("master.api.lean.connection.MAX_UNREAD", 10)
+    ping = frame(http2.PING, 0, 0, bytes(8))
+    peer.say(ping * 20)
+    peer.connection.pause_writing()
+    peer.say(ping * 10)
+    peer.connection.resume_writing()
+    peer.connection.pause_writing()
+    peer.say(ping * 10)
+    assert not peer.transport.closed
+    peer.say(ping)
+    kind, _, _, payload = peer.heard()[-1]
+    assert (kind, payload[7]) == (http2.GOAWAY, Code.ENHANCE_YOUR_CALM)
+    assert peer.transport.closed
+
+
+async def test_who_opens_a_stream_after_our_farewell_may_ask_another(peer):
+    first = peer.open(1)
+    peer.connection.leave()
+    peer.say(headers(3), data(1, message(b"x")))
+    assert list(peer.receivers) == [1]
+    assert first.messages == [b"x"]
+    refused = (http2.RST_STREAM, 0, 3, bytes([0, 0, 0, Code.REFUSED_STREAM]))
+    assert peer.heard()[-1] == refused
+
+
 @pytest.mark.parametrize(
     ("said", "code"),
     [
