@@ -360,9 +360,9 @@ class Engine(Allocator):
         self._awake = {}
         if awake:
             for agent_id in self._open:
-                who = found.get(agent_id, ())
-                if who is not None:
-                    found[agent_id] = awake.union(who) if who else awake
+                # If it waits for somebody already, it is for everybody now: a set of its
+                # own for each agent would cost more than to ask those in between.
+                found[agent_id] = None if agent_id in found else awake
         for framework_id, role, agent_id in loose:
             loosened = self.roster.contender(framework_id, role)
             who = found.get(agent_id, ())
