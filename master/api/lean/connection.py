@@ -299,10 +299,7 @@ class Connection(asyncio.Protocol):
             case http2.WINDOW_UPDATE:
                 self._window_update(number, payload)
             case http2.PING:
-                if len(payload) != 8:
-                    raise Broken(Code.FRAME_SIZE_ERROR, "a ping of another size")
-                if not flags & http2.ACK:
-                    self.put(frame(http2.PING, http2.ACK, 0, payload))
+                self._pinged(flags, payload)
             case http2.SETTINGS:
                 if not flags & http2.ACK:
                     self._settings(payload)
@@ -312,6 +309,12 @@ class Connection(asyncio.Protocol):
                 raise Broken(Code.PROTOCOL_ERROR, "a client promises nothing")
             case _:
                 pass  # PRIORITY, GOAWAY, and what we do not know
+
+    def _pinged(self, flags: int, payload: bytes) -> None:
+        if len(payload) != 8:
+            raise Broken(Code.FRAME_SIZE_ERROR, "a ping of another size")
+        if not flags & http2.ACK:
+            self.put(frame(http2.PING, http2.ACK, 0, payload))
 
     def _settings(self, payload: bytes) -> None:
         if len(payload) % 6:
