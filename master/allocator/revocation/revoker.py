@@ -98,6 +98,8 @@ class Revoker:
         self._waits: dict[Pair, tuple[float, float]] = {}
         # Whose needs have changed since the last look.
         self._restated: set[str] = set()
+        # Those who lacked something in the last round, which was over before their turn.
+        self._left_over: set[Pair] = set()
         self._round_s = -math.inf
         self._now_s = -math.inf
         self._cursor = 0
@@ -135,6 +137,7 @@ class Revoker:
         self.progress.forget_framework(framework_id)
         drop(self._lacks, lambda key: key[0] == framework_id)
         drop(self._waits, lambda key: key[0] == framework_id)
+        self._left_over = {key for key in self._left_over if key[0] != framework_id}
 
     def refused(self, refusal: Refusal) -> None:
         """Whoever does not take what was freed for him is not freed more at once."""
@@ -227,11 +230,16 @@ class Revoker:
         if not ripe:
             return []
         planned = self._round(view, now_s, room(), outranks, on_failure)
+        # Whom the last round did not come to comes first, else he might never be.
+        turns = [one for one in order().walk(frozenset(lacking)) if one in ripe]
+        turns.sort(key=lambda one: (one.framework_id, one.role) not in self._left_over)
         served = 0
-        for contender in order().walk(frozenset(lacking)):
-            if contender in ripe and served < _CLAIMS and not planned.exhausted:
-                served += 1
-                self._serve(planned, contender, view, now_s, on_failure)
+        for contender in turns[:_CLAIMS]:
+            if planned.exhausted:
+                break
+            served += 1
+            self._serve(planned, contender, view, now_s, on_failure)
+        self._left_over = {(one.framework_id, one.role) for one in turns[served:]}
         found = [one for taking in planned.takings for one in self.progress.begin(taking, now_s)]
         if found:
             self._round_s = now_s

@@ -4,6 +4,7 @@ import pytest
 
 from mesos_py.allocation import FrameworkRemoved, RevocationEnded
 from mesos_py.policy import RolePolicy
+from mesos_py.resources import Resources
 from mesos_py.testing.allocator_harness import winners
 from tests.kit.revocable import RevocableHarness, need, victims
 
@@ -460,3 +461,21 @@ def test_who_once_lost_something_takes_back_its_guarantee_later_from_what_is_nee
     h.advance(31.0)
     h.change_framework("greedy", suppressed=frozenset(), needs=(need("cpus:1", 4, "g"),))
     assert len(victims(h.round())) == 4
+
+
+def test_a_claim_that_takes_up_whole_rounds_in_vain_does_not_keep_others_from_theirs():
+    h = RevocableHarness()
+    h.framework("greedy", "g", suppressed=frozenset({"g"}))
+    for number in range(500):
+        h.agent(f"a{number}", "cpus:4;mem:256")
+        h.fill("greedy", f"a{number}", "cpus:2;mem:128", 2, role="g")
+    # Both hold nothing; the first by name wants more at a time than any agent has.
+    h.framework("first", "a")
+    ask = need("cpus:1;mem:64", role="a")
+    h.change_framework("first", needs=(ask,), min_free={"a": [Resources.parse("cpus:5")]})
+    h.framework("second", "b", needs=(need("cpus:1;mem:64", role="b"),))
+    beneficiaries = set()
+    for _ in range(3):
+        beneficiaries |= {one.beneficiary for one in h.round()}
+        h.advance_to_wake()
+    assert beneficiaries == {"second"}
