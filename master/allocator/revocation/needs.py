@@ -7,7 +7,7 @@ before others, since nobody knows which of its tasks belongs to which line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -29,10 +29,16 @@ class Demand:
 
     bundles: dict[Bundle, int] = field(default_factory=dict)
     total: dict[str, int] = field(default_factory=dict)
+    # What was asked for last, and the answer: each cycle asks, and little has changed.
+    _last: tuple[Amounts, Mapping[Bundle, int]] | None = field(default=None, compare=False)
 
-    def lacking(self, held: Amounts) -> dict[Bundle, int]:
+    def lacking(self, held: Amounts) -> Mapping[Bundle, int]:
         """The bundles that are not covered by what is held."""
-        pool = dict(held)
+        if self._last is None or self._last[0] != held:
+            self._last = dict(held), self._lacking(dict(held))
+        return self._last[1]
+
+    def _lacking(self, pool: dict[str, int]) -> dict[Bundle, int]:
         found = {}
         for bundle, count in self.bundles.items():
             scalars = bundle.resources.scalars

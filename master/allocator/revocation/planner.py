@@ -187,7 +187,7 @@ class Round:
         return mine
 
     def _serve(self, claim: Claim, has: dict[str, int]) -> bool:
-        lacking = claim.demand.lacking(has)
+        lacking = dict(claim.demand.lacking(has))
         for hold in self._holds:
             if hold.is_for(claim.contender):
                 add(has, hold.left())

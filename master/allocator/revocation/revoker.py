@@ -162,9 +162,9 @@ class Revoker:
 
     def _lacking(
         self, view: ClusterView, now_s: float, on_failure: OnFailure
-    ) -> dict[Contender, dict[Bundle, int]]:
+    ) -> dict[Contender, Mapping[Bundle, int]]:
         """What those who compete lack, and since when."""
-        found: dict[Contender, dict[Bundle, int]] = {}
+        found: dict[Contender, Mapping[Bundle, int]] = {}
         for framework_id, by_role in self._demands.items() if self._policy else ():
             for role, demand in by_role.items():
                 contender = self._roster.contender(framework_id, role)
