@@ -35,6 +35,8 @@ from mesos_py.resources import EMPTY, Resources
 
 # Sets of tasks looked at in one round: about a tenth of a second.
 _LOOKS: Final = 500
+# Agents gone through in one round, bundle by bundle: about as long.
+_STEPS: Final = 25_000
 # Agents on which a bundle could be made to fit are looked for until there are so many, and
 # two for each that is needed.
 _ENOUGH: Final = 100
@@ -117,8 +119,8 @@ class _Place:
 class Round:
     """Made for one round.  `takings` are what it comes to.
 
-    `exhausted`: it has looked at so many sets of tasks that it is over, whoever still
-    lacks something.
+    `exhausted`: it has looked at so many sets of tasks, or agents, that it is over,
+    whoever still lacks something.
     """
 
     def __init__(
@@ -140,12 +142,12 @@ class Round:
             if agent is not None:
                 rules.room.assume(hold.role, agent, hold.left())
         self._spent = 0.0
-        self._looks = 0
+        self._looks = self._steps = 0
         self.takings: list[Taking] = []
 
     @property
     def exhausted(self) -> bool:
-        return self._looks >= _LOOKS
+        return self._looks >= _LOOKS or self._steps >= _STEPS
 
     def in_progress(self, agent_id: str, tenant: Tenant, task_ids: Iterable[str]) -> None:
         """That will be free there, and is gone for its framework."""
@@ -198,6 +200,9 @@ class Round:
         for bundle, count in lacking.items():
             if count <= 0:
                 continue
+            if self.exhausted:
+                served = False
+                break
             able = self._able(claim.contender, bundle)
             left = count - self._from_free(claim.contender, able, bundle, count, here)
             add(has, bundle.resources.scalars, count - left)
@@ -211,6 +216,7 @@ class Round:
 
     def _able(self, contender: Contender, bundle: Bundle) -> list[AgentRow]:
         """Agents that would do if nothing was on them."""
+        self._steps += 1 if bundle.agent_id else len(self._agents)
         if bundle.agent_id:
             agent = self._by_id.get(bundle.agent_id)
             return [agent] if agent is not None and _suits(contender, agent, bundle) else []

@@ -479,3 +479,20 @@ def test_a_claim_that_takes_up_whole_rounds_in_vain_does_not_keep_others_from_th
         beneficiaries |= {one.beneficiary for one in h.round()}
         h.advance_to_wake()
     assert beneficiaries == {"second"}
+
+
+def test_needs_of_a_thousand_kinds_are_no_longer_round_for_those_behind_them():
+    h = RevocableHarness()
+    h.framework("greedy", "g", suppressed=frozenset({"g"}))
+    for number in range(100):
+        h.agent(f"a{number}", "cpus:2;mem:128")
+        h.fill("greedy", f"a{number}", "cpus:1;mem:64", 2, role="g")
+    kinds = tuple(need(f"cpus:1;mem:{129 + kind}", role="a") for kind in range(1000))
+    h.framework("first", "a", needs=kinds)
+    h.framework("second", "b", needs=(need("cpus:1;mem:64", role="b"),))
+    found = []
+    for _ in range(2):
+        found.append({one.beneficiary for one in h.round()})
+        h.advance(1.0)
+    # The first round is over before all that was stated has been looked at.
+    assert found == [set(), {"second"}]
