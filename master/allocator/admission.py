@@ -168,6 +168,8 @@ class Packing:
             _add(self._total, agent.total.scalars, 1)
         self._rows: list[FrameworkRow] = []
         self._room = {agent_id: agent.total for agent_id, agent in self._agents.items()}
+        # By framework, role, and whether gpus are needed: agents that may be used.
+        self._usable: dict[tuple[str, str, bool], list[AgentRow]] = {}
         # By role: what is needed at all costs in it and below it.
         self._needed: dict[str, dict[str, int]] = {}
 
@@ -289,10 +291,16 @@ class Packing:
     def _places(self, item: _Item) -> list[AgentRow]:
         """Agents that it may use, those first that fewer others may."""
         need, row = item.need, item.row
-        agents: Iterable[AgentRow] = self._agents.values()
         if need.agent_id:
             pinned = self._agents.get(need.agent_id)
-            agents = (pinned,) if pinned is not None else ()
+            return self._allowed(row, need, (pinned,)) if pinned is not None else []
+        key = row.framework_id, need.role, "gpus" in need.resources.scalars
+        known = self._usable.get(key)
+        if known is None:
+            known = self._usable[key] = self._allowed(row, need, self._agents.values())
+        return known
+
+    def _allowed(self, row: FrameworkRow, need: Need, agents: Iterable[AgentRow]) -> list[AgentRow]:
         wants_gpus = "gpus" in need.resources.scalars
         found: tuple[list[AgentRow], list[AgentRow], list[AgentRow]] = ([], [], [])
         rule = row.constraints.get(need.role)

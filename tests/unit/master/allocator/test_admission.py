@@ -2,6 +2,7 @@ import pytest
 
 from master.allocator.drf import DrfAllocator
 from mesos_py.allocation import AllocatorOptions, Need
+from mesos_py.constraints import Constraint, Host
 from mesos_py.policy import RolePolicy
 from mesos_py.resources import Resources
 from mesos_py.testing.allocator_harness import (
@@ -163,3 +164,25 @@ def test_judging_again_changes_nothing_for_those_who_wait_and_can_be_explained()
     assert h.allocator.waiting() == {}
     assert h.cycle() == []
     assert skip.message.endswith(h.allocator.waiting()["f"])
+
+
+class CountingConstraint(Constraint):
+    """Lets everything pass, and counts how often it was asked."""
+
+    asked = 0
+
+    def allows(self, host: Host) -> bool:
+        CountingConstraint.asked += 1
+        return True
+
+
+def test_a_constraint_is_tried_once_on_each_agent_however_many_needs_there_are():
+    h = harness()
+    for number in range(20):
+        h.agent(f"a{number}", "cpus:4;mem:100")
+    many = tuple(one for size in range(1, 41) for one in needs(f"cpus:1;mem:{size}"))
+    CountingConstraint.asked = 0
+    h.framework("f", needs=many, constraints={"*": CountingConstraint(((),))})
+    assert why(h) == ""
+    # The offers that it is sent then ask, and so does the harness, which checks them.
+    assert CountingConstraint.asked <= 3 * 20
