@@ -235,6 +235,8 @@ def task_message(task: Task, agent_id: str, head: pb.TaskStatus | None) -> pb.Ta
         message.limits[name].CopyFrom(limit)
     if info.short:
         message.short = True
+    if info.HasField("revocation_cost"):
+        message.revocation_cost = info.revocation_cost
     if task.status is not None:
         # Without what no master keeps of it: a few such tasks, and the agent could never
         # register again, since all of them go into one message.

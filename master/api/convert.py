@@ -40,6 +40,8 @@ def task_message(task: Task) -> pb.Task:
         message.status_update_uuid = task.update_uuid
     if task.short:
         message.short = True
+    if task.revocation_cost is not None:
+        message.revocation_cost = task.revocation_cost
     if task.launched_wall_s is not None:
         message.launched_time = task.launched_wall_s
     if task.ended_wall_s is not None:

@@ -9,7 +9,7 @@ from master.core import offer_numbers, statuses
 from master.core import offers as offering
 from master.core.cluster import Cluster
 from master.core.ledger import Holder
-from master.core.records import Agent, Executor, Framework, Offer, Task, extras_of
+from master.core.records import Agent, Executor, Framework, Offer, Task, cost_of, extras_of
 from master.core.validate import executor_resources, require_role, task_resources
 from mesos_py.clock import Now
 from mesos_py.enums import name_of
@@ -78,6 +78,7 @@ class Acceptance:
             launched_wall_s=now.wall_s,
             launched_s=now.monotonic_s,
             short=self.max_task_s is not None,
+            revocation_cost=cost_of(info),
             extras=extras_of(info, info.command.user),
         )
         if executor is not None:

@@ -81,6 +81,13 @@ class Task:
         return self.update_state if self.update_state is not None else self.state
 
 
+def cost_of(info: pb.TaskInfo | pb.Task) -> float | None:
+    """What its framework says that its end costs; None for nothing said, and for what is
+    no cost (from an agent: of a framework it is refused)."""
+    cost = info.revocation_cost
+    return cost if info.HasField("revocation_cost") and cost >= 0 else None
+
+
 def extras_of(info: pb.TaskInfo | pb.Task, user: str) -> pb.Task | None:
     """What of a task is only shown: kept apart, since most tasks have none of it."""
     given = [name for name in _SHOWN if info.HasField(name)]

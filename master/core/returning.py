@@ -14,7 +14,7 @@ from master.core.cluster import Cluster
 from master.core.frameworks import checked_roles, failover_s, order_shutdown
 from master.core.ledger import Holder
 from master.core.reconcile import answer_ended
-from master.core.records import Agent, Executor, Framework, Task, extras_of
+from master.core.records import Agent, Executor, Framework, Task, cost_of, extras_of
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.ids import check_id
@@ -324,6 +324,7 @@ def _new_task(agent: Agent, item: pb.Task, resources: Resources) -> Task:
         executor_id=item.executor_id.value or None,
         state=item.state,
         short=item.short,
+        revocation_cost=cost_of(item),
         launched_wall_s=item.launched_time if item.HasField("launched_time") else None,
         extras=extras_of(item, item.user),
     )

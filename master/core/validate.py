@@ -42,6 +42,7 @@ def task_resources(
     if has_command:
         _command("command", task.command)
     _durations(task)
+    _cost(task)
     if task.HasField("health_check"):
         health_plan("health_check", task.health_check)
     if task.HasField("check"):
@@ -124,6 +125,11 @@ def _durations(task: pb.TaskInfo) -> None:
         raise InvalidValue(
             "max_completion_time", task.max_completion_time.nanoseconds, "must not be negative"
         )
+
+
+def _cost(task: pb.TaskInfo) -> None:
+    if task.HasField("revocation_cost") and not task.revocation_cost >= 0:  # or NaN
+        raise InvalidValue("revocation_cost", task.revocation_cost, "must be 0 or more")
 
 
 def _grace(field: str, message: pb.ExecutorInfo | pb.KillPolicy, name: str) -> None:

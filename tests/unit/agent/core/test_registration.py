@@ -58,6 +58,14 @@ def test_a_returning_agent_names_live_tasks_and_those_whose_end_is_unacknowledge
     assert [info.id.value for info in register(world).frameworks] == ["F1"]
 
 
+def test_a_task_is_told_with_the_cost_of_its_end():
+    world = AgentWorld()
+    world.run(command("dear", revocation_cost=0.0), command("plain"))
+    told = {task.task_id.value: task for task in register(world).tasks}
+    assert told["dear"].HasField("revocation_cost")
+    assert not told["plain"].HasField("revocation_cost")
+
+
 def test_a_task_is_told_with_its_resources_role_labels_and_latest_status():
     world = AgentWorld()
     labels = pb.Labels(labels=[pb.Label(key="k", value="v")])
