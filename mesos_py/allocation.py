@@ -199,8 +199,8 @@ class Tenant:
     """A task that runs on an agent, as a candidate for revocation.
 
     `resources`: what becomes free when it ends, by itself (its executor's are not
-    among them).  `since_s`: when it was launched, on the monotonic clock (-inf: before
-    this master led).  `cost`: what the framework says its end costs; None: nothing said.
+    among them).  `since_s`: when it was launched, on the monotonic clock (-inf: its
+    agent did not say).  `cost`: what the framework says its end costs; None: nothing said.
     `short`: it is on what is kept for short tasks.
     """
 

@@ -26,7 +26,7 @@ OFF: Final = "off"
 class Victim:
     """A task that may be ended.
 
-    `ran_s`: seconds since it was launched; inf: since before this master led.  `share`:
+    `ran_s`: seconds since it was launched; inf: its agent did not say.  `share`:
     the largest part of any one resource of the cluster that it holds.  `over`: how far
     its framework is above what it is guaranteed, as such a part, before this task goes.
     """

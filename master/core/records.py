@@ -56,7 +56,7 @@ class Task:
     update_state: TaskState.ValueType | None = None
     update_uuid: bytes = b""
     launched_wall_s: float | None = None
-    # On the monotonic clock; -inf: before this master led.
+    # On the monotonic clock; -inf: its agent did not say.
     launched_s: float = -math.inf
     ended_wall_s: float | None = None
     # It is on what is kept for short tasks.

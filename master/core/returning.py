@@ -6,6 +6,7 @@ and the agent does not name stay charged until the agent has answered for them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -254,7 +255,7 @@ def _take_task(
             task.role, task.resources = item.allocation_role or "*", resources
             task.short = item.short
     if task is None:
-        task = _new_task(agent, item, resources)
+        task = _new_task(agent, item, resources, now)
     c.reachable(framework, task_id)
     framework.tasks[task_id] = task
     agent.tasks.add((framework.framework_id, task_id))
@@ -313,7 +314,7 @@ def _agree(task: Task, state: pb.TaskState.ValueType) -> bool:
     return True
 
 
-def _new_task(agent: Agent, item: pb.Task, resources: Resources) -> Task:
+def _new_task(agent: Agent, item: pb.Task, resources: Resources, now: Now) -> Task:
     task = Task(
         framework_id=item.framework_id.value,
         task_id=item.task_id.value,
@@ -325,12 +326,22 @@ def _new_task(agent: Agent, item: pb.Task, resources: Resources) -> Task:
         state=item.state,
         short=item.short,
         revocation_cost=cost_of(item),
+        launched_s=_launched_s(item, now),
         launched_wall_s=item.launched_time if item.HasField("launched_time") else None,
         extras=extras_of(item, item.user),
     )
     for status in item.statuses:
         task.statuses.keep(status)
     return task
+
+
+def _launched_s(item: pb.Task, now: Now) -> float:
+    """On the clock of this master, by the time that the agent says: else after a failover
+    nobody could tell whose end loses the least work."""
+    ran_s = now.wall_s - item.launched_time
+    if not item.HasField("launched_time") or math.isnan(ran_s):
+        return -math.inf
+    return now.monotonic_s - max(0.0, ran_s)
 
 
 def _end_unreachable(c: Cluster, agent: Agent, now: Now) -> None:

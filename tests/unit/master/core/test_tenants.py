@@ -65,3 +65,23 @@ def returned(world, **fields):
 )
 def test_a_new_master_hears_the_cost_from_the_agent(world, said, cost):
     assert returned(world, **said).cost == cost
+
+
+@pytest.mark.parametrize(
+    ("launched", "ran_s"),
+    [
+        ({"launched_time": -30.0}, 30.0),
+        ({"launched_time": 30.0}, 0.0),
+        ({"launched_time": math.inf}, 0.0),
+        ({"launched_time": -math.inf}, math.inf),
+        ({"launched_time": math.nan}, math.inf),
+        ({}, math.inf),
+    ],
+    ids=["before", "in the future", "never", "always", "none", "not said"],
+)
+def test_a_new_master_knows_how_long_a_task_has_run(world, launched, ran_s):
+    """Of two that ran before it led, too, the youngest goes first."""
+    now = world.clock.now()
+    said = {name: now.wall_s + by_s for name, by_s in launched.items()}
+    since_s = returned(world, **said).since_s
+    assert world.clock.now().monotonic_s - since_s == pytest.approx(ran_s)
