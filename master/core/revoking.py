@@ -2,7 +2,7 @@
 
 1. The framework gets an inverse offer with a `revocation`: what, until when, which tasks
    were chosen, and why.  It may end these or others on that agent; whatever it gives up
-   there counts.  Accepting says that it will; declining saves nothing.
+   there in that role counts.  Accepting says that it will; declining saves nothing.
 2. At the deadline chosen tasks that still run are killed, as many as it still takes.
    Their updates say REASON_CONTAINER_PREEMPTED if it is this that ended them.
 3. The allocator is told that it is over: all is free, or nothing more will be.
@@ -91,15 +91,16 @@ def _ask(c: Cluster, framework: Framework, takings: Iterable[Taking]) -> None:
         c.revoking.by_offer.pop(taking.offer_id, None)
         taking.offer_id, taking.link = c.ids.offer_id(), framework.link
         c.revoking.by_offer[taking.offer_id] = taking
-        event.inverse_offers.inverse_offers.append(message(taking))
+        event.inverse_offers.inverse_offers.append(message(framework, taking))
         c.counters["revocations/asked"] += 1
     c.to_framework(framework, event)
 
 
-def message(taking: Taking) -> pb.InverseOffer:
-    """The question as the framework sees it."""
+def message(framework: Framework, taking: Taking) -> pb.InverseOffer:
+    """The question as the framework sees it.  One that may have several roles hears in
+    which of them: what it gives up in another one does not count."""
     plan = taking.plan
-    return pb.InverseOffer(
+    asked = pb.InverseOffer(
         id=pb.OfferID(value=taking.offer_id),
         framework_id=pb.FrameworkID(value=plan.framework_id),
         agent_id=pb.AgentID(value=plan.agent_id),
@@ -110,6 +111,10 @@ def message(taking: Taking) -> pb.InverseOffer:
             reason=plan.reason,
         ),
     )
+    if framework.multi_role:
+        for resource in asked.resources:
+            resource.allocation_info.role = plan.role
+    return asked
 
 
 def ask_again(c: Cluster, framework: Framework) -> None:

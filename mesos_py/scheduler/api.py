@@ -111,9 +111,9 @@ class Scheduler:
         With `unavailability`: the machine is to be absent from its `start` on, and this
         framework has something there (`resources`).  With `revocation`: the `resources`
         are wanted back for another framework.  `mesos_py.asked_back(offer)` shows what,
-        until when, and which tasks were chosen; end these or others on that agent before
-        the deadline, or those chosen are killed (`mesos_py.is_preempted(status)`).
-        Accepting says that you will; declining saves nothing.
+        until when, in which role, and which tasks were chosen; end these or others of that
+        role on that agent before the deadline, or those chosen are killed
+        (`mesos_py.is_preempted(status)`).  Accepting says that you will; declining saves nothing.
 
         Of absences: answer with `driver.accept_inverse_offers` (it will have left by then) or
         `decline_inverse_offers`: operators see that.  To leave is to end the tasks there

@@ -65,7 +65,8 @@ class AskedBack:
     """An inverse offer that asks for resources, not for the absence of a machine.
 
     Until `deadline_s` (seconds since the epoch) the framework may end tasks of its choice
-    on the agent; then those of `task_ids` that still run are killed, as many as it takes.
+    on the agent, launched in `role` ("": it has one only); then those of `task_ids` that
+    still run are killed, as many as it takes.
     """
 
     offer_id: str
@@ -74,6 +75,7 @@ class AskedBack:
     task_ids: tuple[str, ...]
     deadline_s: float
     reason: str
+    role: str = ""
 
 
 def asked_back(offer: InverseOffer) -> AskedBack | None:
@@ -87,6 +89,7 @@ def asked_back(offer: InverseOffer) -> AskedBack | None:
         tuple(item.value for item in offer.revocation.task_ids),
         offer.revocation.deadline.nanoseconds / 1e9,
         offer.revocation.reason,
+        next((each.allocation_info.role for each in offer.resources), ""),
     )
 
 

@@ -187,7 +187,16 @@ def test_an_inverse_offer_is_about_one_thing_or_the_other():
     assert asked is not None
     assert (asked.task_ids, asked.resources, asked.deadline_s) == (("t1", "t2"), CPU, 7.5)
     assert asked.reason == "why"
+    assert asked.role == ""
     assert asked_back(make_inverse_offer()) is None
+
+
+def test_what_is_asked_back_says_in_which_role_the_framework_holds_it():
+    offer = make_asking_back("t1", resources=CPU)
+    offer.resources[0].allocation_info.role = "b"
+    asked = asked_back(offer)
+    assert asked is not None
+    assert (asked.role, asked.resources) == ("b", CPU)
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,25 @@ def test_the_framework_is_told_what_until_when_which_and_why(scene):
     assert "t1, t2 are killed in" in scene.explained()
 
 
+def test_a_framework_of_several_roles_hears_in_which_one_it_is_asked():
+    """What it gives up in another one does not count."""
+    world = ScriptedWorld()
+    several = pb.FrameworkInfo.Capability(type=pb.FrameworkInfo.Capability.MULTI_ROLE)
+    agent, framework = world.agent(), world.framework(roles=["a", "b"], capabilities=[several])
+    offer = world.grant(framework, agent)
+    role = offer.allocation_info.role
+    framework.launch(offer, world.task("t1"))
+    world.take_back(framework, agent, "cpus:1", "t1")
+    (asked,) = [
+        each
+        for event in framework.take()
+        if event.type == Event.INVERSE_OFFERS
+        for each in event.inverse_offers.inverse_offers
+    ]
+    assert [each.allocation_info.role for each in asked.resources] == [role]
+    world.check()
+
+
 def test_what_it_gives_up_by_itself_ends_it_whichever_tasks_those_are(scene):
     scene.take_back()
     (offer,) = scene.asked()
