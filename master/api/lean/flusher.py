@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Protocol
 
 from mesos_py import logs
@@ -15,6 +16,10 @@ class Written(Protocol):
 
     def flush(self) -> None:
         """Hand what was put to the socket."""
+        ...
+
+    def abort(self) -> None:
+        """Something went wrong with it: end it."""
         ...
 
 
@@ -53,14 +58,23 @@ class Flusher:
     def _flush(self) -> None:
         talks, self._talks = self._talks, []
         for talk in talks:
-            try:
-                talk.flush()
-            except Exception:
-                log.exception("cannot write to a peer")
-                talk.cut()
+            _try(talk.flush, talk.cut)
         connections, self._connections = self._connections, []
         for connection in connections:
-            connection.flush()
+            _try(connection.flush, connection.abort)
         self._scheduled = False
         if self._talks or self._connections:
             self._schedule()
+
+
+def _try(step: Callable[[], None], end: Callable[[], None]) -> None:
+    """One peer's trouble is his alone: were it to stop the round, nobody would be written
+    to ever again."""
+    try:
+        step()
+    except Exception:
+        log.exception("cannot write to a peer")
+        try:
+            end()
+        except Exception:
+            log.exception("cannot end a peer")
