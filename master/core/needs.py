@@ -28,6 +28,8 @@ from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
 MAX_NEEDS: Final = 1000
+# All of them together: they are kept, and said again in answers and explanations.
+MAX_BYTES: Final = 1024 * 1024
 # Of what was cut so many are said one by one.
 _TOLD: Final = 20
 
@@ -56,6 +58,8 @@ def request(c: Cluster, framework: Framework, call: sched.Call.Request, now: Now
 def _check(framework: Framework, call: sched.Call.Request) -> None:
     if len(call.requests) > MAX_NEEDS:
         raise InvalidValue("requests", len(call.requests), f"must be at most {MAX_NEEDS}")
+    if call.ByteSize() > MAX_BYTES:
+        raise InvalidValue("requests", call.ByteSize(), f"must be at most {MAX_BYTES} bytes")
     for item in call.requests:
         resources = Resources.from_proto("requests.resources", item.resources)
         if item.waiting:

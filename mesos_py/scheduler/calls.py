@@ -221,7 +221,8 @@ class SchedulerCalls:
         differs from the last time.  Kept over a lost link.  What waits beyond what is
         needed is said by `state_waiting`.
 
-        Raises InvalidValue for a count below one, a need of nothing, and more than 1000.
+        Raises InvalidValue for a count below one, a need of nothing, and more than 1000, and
+        TooLarge for more than a MiB.
         """
         listed = list(needs)
         with self._shared as session:

@@ -13,6 +13,7 @@ from mesos_py.v1.types_pb2 import InverseOffer, Request
 
 # What the master takes of REQUEST (master.core.needs), needs and what waits together.
 MAX_NEEDS: Final = 1000
+MAX_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -406,7 +406,7 @@ class SchedulerSession:
             most = f"must be at most {needs.MAX_NEEDS} with what waits"
             raise InvalidValue("needs", len(stated) + len(waiting), most)
         size = Call.Request(requests=[*stated, *waiting]).ByteSize()
-        checks.checked_size("needs", size, self._max_call_bytes)
+        checks.checked_size("needs", size, min(needs.MAX_BYTES, self._max_call_bytes))
         if (stated, waiting) != (self.wants.needs, self.wants.waiting):
             self.wants.needs, self.wants.waiting = stated, waiting
             self.wants.stated = True

@@ -3,7 +3,7 @@
 import pytest
 
 import mesos_py
-from mesos_py.errors import InvalidValue
+from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.scheduler.needs import Need, asked_back, requests_of
 from mesos_py.states import TASK_FAILED, TASK_KILLED, is_preempted
@@ -107,6 +107,13 @@ def test_together_they_are_not_too_many_and_then_nothing_has_changed():
     with pytest.raises(InvalidValue, match="with what waits"):
         sess.request([("x", CPU, 1)] * 401)
     assert len(sess.wants.requests) == 600
+
+
+def test_more_bytes_than_a_master_takes_are_an_error_and_then_nothing_has_changed():
+    sess = subscribed_session()
+    with pytest.raises(MesosPyError, match="needs"):
+        sess.request([("x" * 1024 * 1024, CPU, 1)])
+    assert sess.wants.requests == []
 
 
 def test_both_are_stated_again_on_a_new_subscription_as_they_were_last():

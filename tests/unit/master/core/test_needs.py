@@ -138,6 +138,15 @@ def test_too_many_are_refused(world):
     assert "at most 1000" in refusal.message
 
 
+@pytest.mark.parametrize("waiting", [False, True])
+def test_more_bytes_than_an_answer_should_have_are_refused(world, waiting):
+    framework = world.framework()
+    state(framework, need(name="x" * needs.MAX_BYTES, waiting=waiting))
+    (refusal,) = framework.refusals()
+    assert (refusal.field, "bytes" in refusal.message) == ("requests", True)
+    assert record(framework).requests == []
+
+
 def test_a_framework_without_roles_can_need_nothing(world):
     framework = world.framework(capabilities=[MULTI_ROLE])
     state(framework, need())
