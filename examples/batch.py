@@ -153,7 +153,7 @@ class Batch(mesos_py.Scheduler):
             driver.stop()
 
     def _may_try_again(self, job: Job, status: TaskStatus) -> bool:
-        if status.state in NOT_ITS_FAULT:
+        if status.state in NOT_ITS_FAULT or mesos_py.is_preempted(status):
             return True
         if status.state == mesos_py.TASK_ERROR:
             return False  # the cluster will not have it, however often it is asked
