@@ -56,7 +56,7 @@ Candidates: TypeAlias = dict[str, Collection[Contender] | None]
 # So many agents are looked at in one cycle; what else has changed is for the next ones.
 # A cycle over all agents of a large cluster, with an offer for each, takes seconds, in
 # which nobody is heard.
-MAX_AGENTS: Final = 500
+MAX_AGENTS: Final = 200
 # When to look again at an agent of which only a part was granted (`max_offer`).
 NEXT_PART_S: Final = 0.02
 

@@ -55,8 +55,11 @@ from mesos_py.v1 import types_pb2 as pb
 
 # After an allocation that failed, the next one is tried so much later.
 _RETRY_S: Final = 1.0
-# A cycle waits at most so long for the shell to catch up.
+# A cycle waits at most so long for the shell to catch up; and longer while so many offers
+# are out that their answers will keep it busy.
 BEHIND_S: Final = 0.25
+MANY_OFFERS: Final = 200
+BEHIND_MOST_S: Final = 2.0
 
 
 class Master:
@@ -227,7 +230,8 @@ class Master:
         clock = self.cluster.allocation
         if clock.postponed_s is None:
             clock.postponed_s = now.monotonic_s
-        return now.monotonic_s - clock.postponed_s >= BEHIND_S
+        most_s = BEHIND_MOST_S if len(self.cluster.offers) > MANY_OFFERS else BEHIND_S
+        return now.monotonic_s - clock.postponed_s >= most_s
 
     def _forgive(self, late_s: float, now: Now) -> None:
         """This process was stopped: nobody could be heard meanwhile.

@@ -6,7 +6,7 @@ import pytest
 
 from master.allocator.base import Allocator, Failure, PolicyChanged
 from master.core.cluster import Options
-from master.core.master import BEHIND_S, Master
+from master.core.master import BEHIND_MOST_S, BEHIND_S, MANY_OFFERS, Master
 from mesos_py.errors import InvalidValue, NotFound
 from mesos_py.ids import MasterIds
 from mesos_py.policy import RolePolicy
@@ -220,6 +220,17 @@ def test_while_the_shell_is_behind_a_cycle_waits_but_not_for_ever():
     world.clock.advance(0.01)
     world.core.tick(world.clock.now())
     assert len(world.script.cycles) == 2
+
+
+def test_it_waits_longer_while_many_answers_are_on_their_way():
+    world = counting(allocation_window_s=0.01)
+    world.agent()
+    world.cluster.offers.update({f"o{n}": None for n in range(MANY_OFFERS + 1)})
+    begun_s = world.clock.monotonic_s
+    while not world.script.cycles:
+        world.clock.advance(world.core.next_deadline_s() - world.clock.monotonic_s)
+        world.core.tick(world.clock.now(), behind=True)
+    assert BEHIND_MOST_S <= world.clock.monotonic_s - begun_s <= BEHIND_MOST_S + 0.03
 
 
 def test_an_offer_whose_answer_may_be_unread_does_not_expire_but_not_for_ever():
