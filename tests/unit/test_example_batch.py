@@ -1,5 +1,7 @@
 """What the example of a batch scheduler counts as its jobs' own failures."""
 
+from typing import Any
+
 import pytest
 
 from examples.batch import Batch, Job
@@ -26,7 +28,8 @@ def test_a_job_whose_room_was_taken_back_has_not_failed(state, reason, failures)
     job = Job(1, "true", task_id="t1")
     batch = Batch([], Resources.of(cpus=1), retries=0, limit_s=None)
     batch.running["t1"] = job
+    deaf: Any = Deaf()
     more = {} if reason is None else {"reason": reason}
-    batch.status_update(Deaf(), make_status("t1", state, **more))
+    batch.status_update(deaf, make_status("t1", state, **more))
     assert job.failures == failures
     assert (job in batch.waiting) is (failures == 0)
