@@ -420,7 +420,7 @@ class Engine(Allocator):
         self._grants += 1
         self.roster.granted(winner, self._grants)
         part = outcome.part
-        winner.granted_for(part.max_task_s)[agent_id] = part.whole
+        winner.was_granted(agent_id, part.whole, part.max_task_s)
         key = winner.framework_id, winner.role, agent_id, part.max_task_s
         grants.pop(key, None)
         grants[key] = Grant(*key[:3], part.whole, part.max_task_s)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from master.allocator.filters import Book
 from mesos_py.allocation import AllocatorOptions, FrameworkRow
 from mesos_py.constraints import Constraint, Host
 from mesos_py.policy import DEFAULT_POLICY, RolePolicy, ancestors
 from mesos_py.resources import Resources
+
+# Of so many grants, the latest, a contender's are remembered.
+GRANTS_KEPT: Final = 1000
 
 
 @dataclass(slots=True)
@@ -92,6 +96,17 @@ class Contender:
         """What it was granted last, by agent, for tasks of any length (None) or short
         ones."""
         return self.granted if max_task_s is None else self.granted_short
+
+    def was_granted(
+        self, agent_id: str, resources: Resources, max_task_s: float | None = None
+    ) -> None:
+        """Remembered for the latest grants only: most are never refused, and together all
+        frameworks come to have been granted something on all agents."""
+        known = self.granted_for(max_task_s)
+        known.pop(agent_id, None)
+        known[agent_id] = resources
+        if len(known) > GRANTS_KEPT:
+            del known[next(iter(known))]
 
     def allows(self, agent_id: str, host: Host) -> bool:
         """Whether its constraint holds there; patterns over many hosts are slow."""

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from master.allocator.roles import Roster
+from master.allocator.roles import GRANTS_KEPT, Contender, Roster
 from mesos_py.allocation import AllocatorOptions, FrameworkRow
 from mesos_py.constraints import Constraint, Host
 from mesos_py.errors import InvalidValue
@@ -239,3 +239,14 @@ def test_a_name_of_a_thousand_levels_is_a_path_like_any_other(roster):
     assert not roster.tree["x"].declined()
     roster.remove("f")
     assert roster.tree == {}
+
+
+def test_of_very_many_grants_the_latest_are_remembered():
+    contender = Contender("f", "*")
+    some = Resources.parse("cpus:1")
+    for number in range(GRANTS_KEPT + 500):
+        contender.was_granted(f"a{number}", some)
+        contender.was_granted("often", some)
+    assert len(contender.granted) == GRANTS_KEPT
+    assert {"often", f"a{GRANTS_KEPT + 499}"} < contender.granted.keys()
+    assert contender.granted_short == {}
