@@ -82,14 +82,14 @@ class Engine(Allocator):
         self.options = options if options is not None else AllocatorOptions()
         self.roster = Roster(self.options)
         self._agents: dict[str, AgentRow] = {}
-        self.revoker = Revoker(self.options, self.roster, self._agents)
+        # Agents with something left that nobody could use when last looked at.
+        self._open: dict[str, None] = {}
+        self.revoker = Revoker(self.options, self.roster, self._agents, self._open)
         self._room = Room(
             self.options, self.roster, self._agents, holds=self.revoker.progress.holds
         )
         self._filters = Filters()
         self._failures = Failures()
-        # Agents with something left that nobody could use when last looked at.
-        self._open: dict[str, None] = {}
         # Since the last cycle.  Dicts keep the order of events, which sets do not.
         self._dirty: dict[str, None] = {}
         self._awake: dict[Contender, None] = {}

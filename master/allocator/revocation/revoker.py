@@ -8,7 +8,7 @@ is kept for whom, who lost something to whom.  Without needs it costs nothing.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, TypeAlias
@@ -33,6 +33,7 @@ from mesos_py.allocation import (
     Tenant,
 )
 from mesos_py.errors import InvalidValue
+from mesos_py.resources import Resources
 from mesos_py.victims import OFF, POLICIES, VictimPolicy
 
 # Whether what the second has may be taken for the first whatever the second needs.
@@ -40,6 +41,10 @@ Outranks: TypeAlias = Callable[[Contender, Tenant], bool]
 
 # Agents looked at in one round at most; the next one goes on behind them.
 _AT_ONCE: Final = 500
+# Agents with something left that are searched for room outside of these, for so many kinds
+# of what is needed.
+_OPEN: Final = 10_000
+_KINDS: Final = 20
 # A round that found nothing is repeated after the interval, twice it, ... so many times it.
 _BACK_OFF: Final = 8.0
 # No round follows another sooner, whatever the options say.
@@ -81,13 +86,19 @@ class Revoker:
     """
 
     def __init__(
-        self, options: AllocatorOptions, roster: Roster, agents: Mapping[str, AgentRow]
+        self,
+        options: AllocatorOptions,
+        roster: Roster,
+        agents: Mapping[str, AgentRow],
+        open_agents: Collection[str] = (),
     ) -> None:
+        """`open_agents`: those, of all, on which nobody has taken what is free."""
         self._options = options
         self._policy = policy_of(options)
         self._interval_s = max(_LEAST_S, options.revocation_interval_s)
         self._roster = roster
         self._agents = agents
+        self._open = open_agents
         self.progress = Progress(options)
         # What frameworks need, by framework and role.
         self._demands: dict[str, dict[str, Demand]] = {}
@@ -229,7 +240,9 @@ class Revoker:
         }
         if not ripe:
             return []
-        planned = self._round(view, now_s, room(), outranks, on_failure)
+        wanted = dict.fromkeys(bundle for one in ripe for bundle in lacking[one])
+        window = self._window(view, [one.resources for one in islice(wanted, _KINDS)])
+        planned = self._round(window, view, now_s, room(), outranks, on_failure)
         # Whom the last round did not come to comes first, else he might never be.
         turns = [one for one in order().walk(frozenset(lacking)) if one in ripe]
         turns.sort(key=lambda one: (one.framework_id, one.role) not in self._left_over)
@@ -304,6 +317,7 @@ class Revoker:
 
     def _round(
         self,
+        window: Sequence[AgentRow],
         view: ClusterView,
         now_s: float,
         room: Room,
@@ -323,7 +337,7 @@ class Revoker:
             )
 
         planned = Round(
-            Scene(view, self._window(), guarantees, self.progress.holds),
+            Scene(view, window, guarantees, self.progress.holds),
             spare,
             Chooser(view, spare, self._policy, now_s, on_failure),
             Rules(
@@ -339,9 +353,9 @@ class Revoker:
             planned.in_progress(one.agent_id, tenant, one.task_ids)
         return planned
 
-    def _window(self) -> list[AgentRow]:
-        """The agents of this round: all of a small cluster; those that are named, and some
-        of a large one, others each time."""
+    def _window(self, view: ClusterView, wanted: Sequence[Resources]) -> list[AgentRow]:
+        """The agents of this round: all of a small cluster; those that are named, those
+        with room for something that is wanted, and some of a large one, others each time."""
         agents = self._agents
         if len(agents) <= _AT_ONCE:
             return list(agents.values())
@@ -356,4 +370,15 @@ class Revoker:
         self._cursor = start + _AT_ONCE
         ring = [*islice(agents, start, start + _AT_ONCE)]
         ring += islice(agents, _AT_ONCE - len(ring))
-        return [agents[one] for one in dict.fromkeys((*named, *ring)) if one in agents]
+        roomy = islice(self._roomy(view, wanted), _AT_ONCE)
+        return [agents[one] for one in dict.fromkeys((*named, *roomy, *ring)) if one in agents]
+
+    def _roomy(self, view: ClusterView, wanted: Sequence[Resources]) -> Iterator[str]:
+        """Nobody has to go for what is free, and was refused, outside of the window."""
+        for agent_id in islice(self._open, _OPEN):
+            try:
+                free = view.free(agent_id)
+            except Exception:  # it is told of when it is its turn
+                continue
+            if any(map(free.contains, wanted)):
+                yield agent_id

@@ -77,3 +77,20 @@ def test_nobody_takes_a_part_of_what_one_before_it_waits_for():
     h.carry_out(first)
     assert sorted(winners(h.cycle())) == [("e", "a"), ("f", "a")]
     assert (h.held_by("f"), h.held_by("e")) == (3, 1)
+
+
+def test_nobody_has_to_go_for_what_is_free_and_was_refused_far_off_in_a_large_cluster():
+    h = RevocableHarness()
+    h.framework("greedy", "g", suppressed=frozenset({"g"}))
+    for number in range(600):
+        h.agent(f"a{number}", "cpus:1;mem:64")
+        if number < 599:
+            h.task("greedy", f"a{number}", "cpus:1;mem:64", 5.0, "g")
+    h.framework("f", needs=(need("cpus:1;mem:64"),))
+    (grant,) = [*h.cycle(), *h.cycle()]
+    h.decline(grant, 600.0)
+    assert victims(h.round()) == []
+    # It is asked anew there, and for the second one somebody goes.
+    h.change_framework("f", needs=(need("cpus:1;mem:64", 2),))
+    assert len(h.cycle()) == 1
+    assert len(victims(h.revocations())) == 1
