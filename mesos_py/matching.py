@@ -62,7 +62,8 @@ def match_offers(
     """Put as much of `waiting` as fits on `offers`, in order, spread over them in turn.
 
     Returns every offer with what goes there (nothing: a launch of no tasks declines it),
-    and what is left waiting, in order.
+    and what is left waiting, in order.  Nothing goes on offers with a `max_task_duration`:
+    tasks there are ended in the middle of their work, unless one knows how long they run.
     """
     rooms = [Room(offer) for offer in offers]
     chosen: list[list[T]] = [[] for _ in rooms]
@@ -85,7 +86,7 @@ def match_offers(
 def _next_fit(rooms: list[Room], need: Resources, start: int) -> int | None:
     for step in range(len(rooms)):
         place = (start + step) % len(rooms)
-        if rooms[place].take(need):
+        if not rooms[place].offer.HasField("max_task_duration") and rooms[place].take(need):
             return place
     return None
 

@@ -66,3 +66,11 @@ def test_amounts_that_are_not_there_take_no_ports():
     room = Room(offer("a", "cpus:1;ports:[1-9]"))
     assert room.take_some(cpus=2, ports=1) is None
     assert room.left == resources_of(room.offer)
+
+
+def test_room_for_short_tasks_is_left_to_those_who_know_how_long_theirs_run():
+    short = offer("short", "cpus:4")
+    short.max_task_duration.nanoseconds = 10**9
+    chosen, left = placed([short, offer("any", "cpus:1")], [1, 2], lambda _: Resources.of(cpus=1))
+    assert chosen == {"short": [], "any": [1]}
+    assert left == [2]
