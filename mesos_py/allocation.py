@@ -44,7 +44,8 @@ from mesos_py.resources import EMPTY, Resources
 class AgentRow:
     """What an allocator may know of an agent.
 
-    `active`: may be offered; `why_inactive` says in words why not, for explanations.
+    `active`: may be offered; `why_inactive` says in words why not, for explanations, and
+    `reachable` whether it answers at all.
     """
 
     agent_id: str
@@ -52,6 +53,7 @@ class AgentRow:
     total: Resources
     active: bool = True
     why_inactive: str = ""
+    reachable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

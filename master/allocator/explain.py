@@ -133,7 +133,8 @@ class Explainer:
     ) -> tuple[str, str]:
         agent, free = outcome.agent, outcome.free
         if not agent.active:
-            return "inactive", agent.why_inactive or "the agent is disconnected"
+            code = "inactive" if agent.reachable else "unreachable"
+            return code, agent.why_inactive or "the agent is disconnected"
         if outcome.failed is not None:
             return "error", f"its free resources cannot be told: {outcome.failed!r}"
         if not free:

@@ -271,7 +271,8 @@ class Cluster(Said):
     def tell_agent(self, agent: Agent, now: Now, attributes_changed: bool = False) -> None:
         """Tell the allocator how the agent stands."""
         why = agent.why_inactive
-        row = AgentRow(agent.agent_id, agent.host, agent.total, not why, why)
+        reachable = agent.connected and not agent.leaving
+        row = AgentRow(agent.agent_id, agent.host, agent.total, not why, why, reachable)
         self.allocator.tell(alloc.AgentChanged(row, attributes_changed))
         if agent.agent_id in self.revoking.agents:
             self.revoking.touched.add(agent.agent_id)

@@ -10,13 +10,16 @@ from master.allocator.base import Skip
 from master.core import explain_shares, needs, recovery, revoking
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
+from master.core.registry import AGENT
 from mesos_py.clock import Now
 from mesos_py.enums import name_of
 from mesos_py.resources import Resources, milli_text
 from mesos_py.states import is_terminal, short_name
+from mesos_py.v1 import registry_pb2 as reg
 from mesos_py.v1 import types_pb2 as pb
 
 MAX_REASONS = 20
+MAX_HOSTS = 5
 
 
 def findings(c: Cluster, framework: Framework, now: Now) -> list[str]:
@@ -37,6 +40,7 @@ def findings(c: Cluster, framework: Framework, now: Now) -> list[str]:
         found.extend(_holding(c, framework))
         skips = c.allocator.explain(framework.framework_id, c.ledger, now.monotonic_s)
         found.extend(_passed_over(skips))
+        found.extend(_unreachable(c))
         if not skips and not framework.offers and not c.recovery.held:
             found.append("an offer to it is due with the next allocation")
     found.extend(explain_shares.framework_sentences(c, framework))
@@ -133,6 +137,20 @@ def _passed_over(skips: list[Skip]) -> list[str]:
     if len(skips) > MAX_REASONS:
         found.append(f"{len(skips) - MAX_REASONS} more reasons of these kinds")
     return found
+
+
+def _unreachable(c: Cluster) -> list[str]:
+    """Agents that are taken for lost: the allocator knows nothing of them any more."""
+    if not c.unreachable:
+        return []
+    named = [
+        record.info.hostname or agent_id
+        for agent_id in list(c.unreachable)[:MAX_HOSTS]
+        if (record := c.registry.read(AGENT + agent_id, reg.Agent())) is not None
+    ]
+    more = ", ..." if len(c.unreachable) > MAX_HOSTS else ""
+    agents = _agents(len(c.unreachable))
+    return [f"{agents} ({', '.join(named)}{more}) cannot be reached (unreachable)"]
 
 
 def _last_offer(framework: Framework, now: Now) -> str:

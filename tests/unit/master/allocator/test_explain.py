@@ -238,3 +238,12 @@ def test_an_explanation_counts_nothing():
     for _ in range(3):
         assert h.allocator.explain("picky", h.cluster, h.now_s)
     assert list(h.allocator.passed_over("picky")) == []
+
+
+def test_an_agent_that_does_not_answer_is_told_apart_from_one_that_may_not_be_offered():
+    h = harness()
+    h.agent("gone")
+    h.framework("f")
+    h.change_agent("gone", active=False, reachable=False)
+    (skip,) = h.allocator.explain("f", h.cluster, h.now_s)
+    assert (skip.code, skip.agent_id) == ("unreachable", "gone")

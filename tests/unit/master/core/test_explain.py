@@ -256,3 +256,20 @@ def test_a_task_of_an_agent_that_is_gone(world):
         f"task 't1' is LOST on {agent.id}",
         "REASON_AGENT_REMOVED: agent removed: it unregistered",
     ]
+
+
+# ---- Agents that do not answer ---------------------------------------------------------------
+
+
+def test_a_disconnected_agent_is_unreachable_and_so_is_one_that_was_taken_for_lost(world):
+    agent = world.agent()
+    framework = world.framework()
+    agent.disconnect()
+    assert any(
+        text.endswith("the agent is disconnected (unreachable)") for text in findings(framework)
+    )
+    world.advance(world.cluster.options.agent_timeout_s + 1)
+    host = agent.info.hostname
+    assert f"1 agent ({host}) cannot be reached (unreachable)" in findings(framework)
+    agent.register()
+    assert not any("(unreachable)" in text for text in findings(framework))
