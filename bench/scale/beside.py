@@ -14,8 +14,8 @@ from typing import Any, Final
 from bench.processes import LOOPBACK, BenchFailed, Processes
 from bench.scale.peers import Load
 
-_WARM_S: Final = 45
-_MEASURE_S: Final = 40
+_WARM_S: Final = 40
+_MEASURE_S: Final = 30
 _WITHIN_S: Final = 400
 
 

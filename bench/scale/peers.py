@@ -240,6 +240,8 @@ class Framework:
                     self.world.subscribed += 1
                 case scheduler_pb2.Event.HEARTBEAT | scheduler_pb2.Event.RESCIND:
                     pass
+                case scheduler_pb2.Event.GUARANTEE:
+                    pass
                 case _:
                     self.world.complain(f"a framework got {event}")
         if answers.calls:
