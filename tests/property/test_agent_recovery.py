@@ -211,4 +211,8 @@ class Machine(RuleBasedStateMachine):
 
 
 TestMachine = Machine.TestCase
-TestMachine.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestMachine.settings = settings(
+    max_examples=settings().max_examples * 3 // 2,  # 150 but in the fast profile
+    stateful_step_count=min(40, settings().stateful_step_count),
+    deadline=None,
+)

@@ -24,7 +24,7 @@ ROLES = ("a", "a/x", "a/x/u", "a/y", "b", "b/z/w")
 
 
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 300), explain=st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=min(40, settings().max_examples))
 def test_rules_are_kept_and_nobody_is_left_out(seed, steps, explain):
     dice = random.Random(seed)
     options = random_options(dice)
@@ -47,14 +47,16 @@ class PlainAllocator(DrfAllocator):
 @pytest.mark.parametrize("seed", range(8))
 def test_without_rules_grants_are_those_of_an_allocator_that_knows_none(seed):
     histories = []
+    steps = min(1000, 15 * settings().max_examples)  # 1,000 but in the fast profile
     for make in (DrfAllocator, PlainAllocator):
         options = AllocatorOptions(policies={"s": RolePolicy(weight=2.0)}, seed=seed)
         h = AllocatorHarness(make(options), options)
         run = RandomRun(h, random.Random(seed), explain=seed % 2 == 0)
-        run.go(1000)
+        run.go(steps)
         histories.append(run.history)
     assert histories[0] == histories[1]
-    assert sum(map(len, histories[0])) > 100
+    # Little is granted at first, when there are few agents.
+    assert sum(map(len, histories[0])) > (100 if steps == 1000 else 10)
 
 
 amount = st.integers(0, 6)
