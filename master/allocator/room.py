@@ -135,7 +135,8 @@ class Room:
             except Exception:  # noted when it is its turn
                 continue
             amounts = {name: min(m, free.get(name, 0)) for name, m in hold.left().items()}
-            if agent is not None:
+            # What is free on an agent that is away is in no sum of what is free.
+            if agent is not None and agent.active:
                 self._aside[hold.agent_id, hold.framework_id, hold.role] = amounts
                 self._aside_on.add(hold.agent_id)
                 self.assume(hold.role, agent, amounts)
