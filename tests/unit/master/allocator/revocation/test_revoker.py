@@ -5,7 +5,7 @@ import pytest
 from mesos_py.allocation import FrameworkRemoved, RevocationEnded
 from mesos_py.policy import RolePolicy
 from mesos_py.resources import Resources
-from mesos_py.testing.allocator_harness import only_hosts, winners
+from mesos_py.testing.allocator_harness import winners
 from tests.kit.revocable import RevocableHarness, need, victims
 
 
@@ -496,18 +496,3 @@ def test_needs_of_a_thousand_kinds_are_no_longer_round_for_those_behind_them():
         h.advance(1.0)
     # The first round is over before all that was stated has been looked at.
     assert found == [set(), {"second"}]
-
-
-def test_what_is_kept_on_an_agent_that_is_away_takes_nothing_from_others_elsewhere():
-    h = full(tasks=7, policies={"p": RolePolicy(guarantee={"cpus": 1000})})
-    h.framework("guaranteed", "p", suppressed=frozenset({"p"}))
-    h.fill("guaranteed", "a", "cpus:1;mem:64", 1, role="p")
-    wants(h, 2)
-    assert len(h.carry_out(h.round())) == 2
-    h.change_agent("a", active=False)
-    h.change_framework("f", constraints={"*": only_hosts("a")})
-    h.framework("other", "o")
-    h.agent("b", "cpus:3;mem:300")
-    (grant,) = h.cycle()
-    assert (grant.framework_id, grant.agent_id) == ("other", "b")
-    assert grant.resources.scalar("cpus") > 2.9
