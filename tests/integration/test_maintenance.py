@@ -77,7 +77,10 @@ def test_a_later_master_asks_again(cluster, framework):
     cluster.wait_until(lambda: answers(cluster) == ["DECLINE"])
     assert len(cluster.operator.maintenance_schedule().windows) == 1
     cluster.operator.update_maintenance_schedule(Schedule())
-    assert not framework.offer("a").HasField("unavailability")
+    # The offer of before is taken back, which the framework hears a moment later.
+    cluster.wait_until(
+        lambda: [o.HasField("unavailability") for o in framework.live_offers()] == [False]
+    )
 
 
 def test_a_machine_is_taken_away_and_back(cluster, framework):

@@ -91,7 +91,7 @@ def test_a_framework_gives_up_what_it_chooses_itself(cluster):
 def test_the_reason_of_a_preemption_outlives_a_restart_of_the_agent(tmp_path):
     """The task ignores TERM, so that its agent ends and comes back in the middle."""
     with Cluster(tmp_path, revocation_grace="100ms", revocation_patience="0s") as cluster:
-        agent = cluster.start_agent("a", SIZE)
+        agent = cluster.start_agent("a", SIZE, tasks_on_exit="keep")
         with Framework(cluster.address, "g") as greedy, Framework(cluster.address, "f") as needy:
             stubborn = "trap '' TERM; while :; do sleep 0.1; done"
             offer = greedy.offer(has="cpus:4")
@@ -105,6 +105,7 @@ def test_the_reason_of_a_preemption_outlives_a_restart_of_the_agent(tmp_path):
             (chosen,) = asked(greedy).task_ids
             greedy.wait_for("inverse rescinded")
             agent.kill()
+            agent.flags["tasks_on_exit"] = "end"
             agent.start()
             assert is_preempted(greedy.status(chosen, TASK_KILLED))
 
