@@ -176,8 +176,13 @@ class _Reactive(_Framework):
             super().offered(offer)
 
     def _lacks(self) -> bool:
-        kept = [one.scalar.value for each in self._kept.values() for one in each.resources[:1]]
-        return len(self.running) + sum(kept) < self._needed
+        kept = sum(
+            item.scalar.value
+            for offer in self._kept.values()
+            for item in offer.resources
+            if item.name == "cpus"
+        )
+        return len(self.running) + kept < self._needed
 
     def rescinded(self, offer_id: str) -> None:
         self._kept.pop(offer_id, None)
