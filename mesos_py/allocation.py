@@ -142,7 +142,8 @@ class Refusal:
     a bigger bundle passes.  Several may be in force for one framework, role and
     agent.  Told also when `until_s` is not in the future (declined without a
     filter, an offer that expired unanswered): it blocks nothing then, but says
-    that this framework did not take what others may be waiting for.
+    that this framework did not take what others may be waiting for.  Blocks nothing that
+    the framework lacks of its needs once tasks of its own have ended since.
 
     `max_task_s`: it was offered for tasks of at most that length (None: any); then
     only such offers are blocked.
@@ -374,7 +375,8 @@ class AllocatorOptions:
     not offered (default of Mesos: 0.01 cpu or 32 MB); `min_offer_share`: nor one with
     less free than this part of its cpus, or of its mem (0 to 1).  `max_offer`: at most
     so much of an agent is in one grant (scalars that it names; EMPTY: all that is free);
-    who got a part gets no more of that agent in the same cycle, but may in the next.
+    who got a part gets no more of that agent in the same cycle, but may in the next, unless
+    he lacks more than that of needs that he has stated.
     `unfair` names scarce scalars, which do not count towards the dominant share.
 
     `short_share`: this part of each agent's scalars is kept for tasks of at most

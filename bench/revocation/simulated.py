@@ -1,7 +1,7 @@
 """The scenarios against the allocator alone, in virtual time.
 
-A master of a few lines: offers are taken at once, tasks end on the second, and what is
-to be taken back is killed `ask_s` after the allocator said so.
+A master of a few lines: offers are taken at once, or `answer_s` later, tasks end on the
+second, and what is to be taken back is killed `ask_s` after the allocator said so.
 """
 
 from __future__ import annotations
@@ -60,6 +60,7 @@ class Simulation:
     allocator: Allocator
     needs: bool
     ask_s: float = 0.0
+    answer_s: float = 0.0
     now_s: float = 0.0
     story: Story = field(default_factory=Story)
 
@@ -72,7 +73,12 @@ class Simulation:
         self._waiting: list[float] = []
         self._needed = 0
         self._last_s = 0.0
-        total = Resources.of(cpus=SLOTS, mem=64 * SLOTS)
+        # Offers that are out, and those of slots that the reactive framework needs and has
+        # no task for at the moment.
+        self._out: list[tuple[Grant, float]] = []
+        self._kept: list[Grant] = []
+        # Nobody asks for the disk, which goes along with any offer.
+        total = Resources.of(cpus=SLOTS, mem=64 * SLOTS, disk=1000)
         self.cluster.add_agent(AGENT, total)
         self.allocator.tell(AgentChanged(AgentRow(AGENT, Host(AGENT, {}), total)))
 
@@ -81,8 +87,8 @@ class Simulation:
             self.allocator.tell(FrameworkChanged(FrameworkRow("greedy", "greedy", ("greedy",))))
         for at_s in reading.arrivals(scenario):
             self._at(at_s, COMES, lambda at_s=at_s: self._wanted(at_s, reading))  # type: ignore[misc]
-        self._settle()
         last = self._last_s = max(reading.arrivals(scenario))
+        self._settle()
         while self._queue and (self.now_s <= last or self._is_busy()):
             # No two things happen at once: what one task leaves is given away before the
             # next one ends.
@@ -106,6 +112,9 @@ class Simulation:
         self._waiting.append(at_s)
         wanted = min(reading.need, self._running() + len(self._waiting))
         self._state(max(self._needed, wanted))
+        kept, self._kept = self._kept, []
+        for grant in kept:
+            self._answer(grant)
         self.allocator.tell(Revived("reactive", ("reactive",)))
 
     def _running(self) -> int:
@@ -119,7 +128,20 @@ class Simulation:
         self.allocator.tell(FrameworkChanged(row))
 
     def _offered(self, grant: Grant) -> None:
-        """Take what is of use and decline the rest."""
+        self._out.append((grant, self.now_s))
+        if self.answer_s:
+            self._at(self.now_s + self.answer_s, ENDS, lambda: self._answer(grant))
+        else:
+            self._answer(grant)
+
+    def _answer(self, grant: Grant) -> None:
+        """Take what is of use and decline the rest, or keep it for the tasks that come next."""
+        if all(one is not grant for one, _ in self._out):
+            return  # taken back
+        if grant.framework_id == "reactive" and self._lacks():
+            self._kept.append(grant)
+            return
+        self._out = [item for item in self._out if item[0] is not grant]
         slots = grant.resources.scalars["cpus"] // 1000
         if grant.framework_id == "reactive":
             slots = min(slots, len(self._waiting))
@@ -133,12 +155,20 @@ class Simulation:
             self.allocator.tell(Refusal(grant.framework_id, grant.role, AGENT, rest, until_s))
             self.allocator.tell(Freed(AGENT))
 
+    def _lacks(self) -> bool:
+        """Whether it has no task to launch, and is short of slots that it needs for the next."""
+        if not self.needs or self._waiting or self.now_s >= self._last_s:
+            return False
+        kept = sum(one.resources.scalars["cpus"] // 1000 for one in self._kept)
+        return self._running() + kept < self._needed
+
     def _launch(self, grant: Grant) -> None:
         name = f"task-{next(self._names)}"
         wanted_s = self.now_s
         takes_s = GREEDY_S
         if grant.framework_id == "reactive":
-            wanted_s, takes_s = self._waiting.pop(0), REACTIVE_S
+            # Its load is all that its slots can do: tasks that took longer would pile up.
+            wanted_s, takes_s = self._waiting.pop(0), REACTIVE_S - self.answer_s
         self._tasks[name] = _Task(grant, wanted_s, self.now_s)
         self.cluster.hold(grant)
         tenant = Tenant(grant.framework_id, grant.role, name, SLOT, self.now_s)
@@ -168,6 +198,10 @@ class Simulation:
             grants = self.allocator.allocate(self.cluster, self.now_s)
             for grant in grants:
                 self.cluster.hold(grant)
+            self.cluster.offers[AGENT] = [
+                Tenant(one.framework_id, one.role, "", one.resources, since_s)
+                for one, since_s in (*self._out, *((grant, self.now_s) for grant in grants))
+            ]
             revocations = self.allocator.revocations(self.cluster, self.now_s)
             for grant in grants:
                 self._offered(grant)
@@ -179,10 +213,19 @@ class Simulation:
         if wake_s is not None:
             self._at(wake_s, WAKES, lambda: None)
 
+    def _rescind(self, framework_id: str) -> None:
+        for grant, _ in [item for item in self._out if item[0].framework_id == framework_id]:
+            self._out = [item for item in self._out if item[0] is not grant]
+            self._kept = [one for one in self._kept if one is not grant]
+            self.cluster.release(grant)
+            self.allocator.tell(Freed(AGENT))
+
     def _revoke(self, revocation: Revocation) -> None:
         def kill() -> None:
             for name in revocation.task_ids:
                 self._ended(name, killed=True)
+            if not revocation.task_ids:
+                self._rescind(revocation.framework_id)
             self.allocator.tell(RevocationEnded(revocation, freed=True))
 
         if self.ask_s:

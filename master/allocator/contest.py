@@ -25,16 +25,21 @@ class Outcome(NamedTuple):
 
 
 def obstacle(
-    contender: Contender, agent: AgentRow, free: Resources, part: Part, now_s: float
+    contender: Contender,
+    agent: AgentRow,
+    free: Resources,
+    part: Part,
+    now_s: float,
+    anew: bool = False,
 ) -> str:
     """What keeps that part of what is free on an active agent from being offered: a code
-    of SKIP_CODES, or ""."""
+    of SKIP_CODES, or "".  `anew`: whatever was refused before."""
     if not contender.gpu_capable and "gpus" in agent.total.scalars:
         return "gpu-only"
     if not part.resources:
         return part.code or "too-small"
     offered = part.whole
-    refusals = contender.refusals.get(agent.agent_id)
+    refusals = contender.refusals.get(agent.agent_id) if not anew else None
     if refusals and blocked_until(refusals, offered, now_s, part.max_task_s) is not None:
         return "filtered"
     if contender.min_free and not any(map(offered.contains, contender.min_free)):
@@ -134,21 +139,24 @@ class Contest:
             return None
         agent_id, length_s = agent.agent_id, self._room.length_s(stage)
         gone = self._room.gone(agent)
+        if stage == "needed":
+            who = self._room.wanting(agent, free, who)
         for contender in self._ranking.walk(who, agent_id):
             if contender.role in gone or contender in self._broken or contender in served:
                 continue
-            if self._sated:
+            if self._sated and stage != "needed":
                 key = contender.framework_id, agent_id, length_s
                 if self._sated.get(key, contender) is not contender:
                     continue
             taken = self._taken.get((contender, agent_id, length_s), EMPTY)
             try:
                 part = self._room.part(contender, agent, free, stage, taken)
-                code = obstacle(contender, agent, free, part, self._now_s)
+                anew = stage == "needed" and self._room.wanted[contender].anew
+                code = obstacle(contender, agent, free, part, self._now_s, anew)
                 if not code:
                     return contender, part
                 # Whoever is owed nothing is asked again, for what is there for all.
-                if self._counted and stage != "owed":
+                if self._counted and stage not in ("owed", "needed"):
                     contender.pass_over(code, agent_id, self._now_s)
             except Exception as error:
                 self._broken.add(contender)

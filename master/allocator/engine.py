@@ -241,7 +241,10 @@ class Engine(Allocator):
         self._next_part_s = None
         for agent_id in self.revoker.look(view, now_s, self._failures.note):
             self._dirty[agent_id] = None
+        for contender in self.revoker.bereft:
+            self._awake[contender] = None
         self._room.begin(view, self._dirty)
+        self._room.wanted = self.revoker.wanted
         for framework_id in self._room.admission.refresh():
             self._awake.update(dict.fromkeys(self.roster.contenders_of(framework_id)))
         candidates = self._candidates(now_s)

@@ -10,15 +10,19 @@ from master.allocator.admission import Admission
 from master.allocator.quota import Quota
 from master.allocator.reservations import Reservations, may_use
 from master.allocator.revocation.holds import HeldBack, Holds
+from master.allocator.revocation.needs import Lacking
 from master.allocator.roles import Contender, Roster
 from master.allocator.sums import SHARED, UNCOUNTED, FreeSums
 from mesos_py.allocation import AgentRow, AllocatorOptions, ClusterView
 from mesos_py.policy import RolePolicy
 from mesos_py.resources import EMPTY, MILLI, WHOLE_ONLY, Resources
 
-# In this order an agent is dealt out: what roles lack of their guarantees, what is free
-# for tasks of any length, what is kept for short ones.
-Stage: TypeAlias = Literal["owed", "long", "short"]
+# In this order an agent is dealt out: what roles lack of their guarantees, what frameworks
+# lack of their needs within theirs, what is free for tasks of any length, what is kept for
+# short ones.
+Stage: TypeAlias = Literal["owed", "needed", "long", "short"]
+
+Wanted: TypeAlias = dict[Contender, Lacking]
 
 # Where none of these may be given, nothing is: no task runs without.
 ESSENTIAL: Final = ("cpus", "mem")
@@ -62,6 +66,8 @@ class Room:
         self._agents = agents
         self._holds = holds if holds is not None else Holds()
         self.held = HeldBack(self._holds)
+        # What frameworks lack of what they need, and are guaranteed.
+        self.wanted: Wanted = {}
         # Of what is free, what is kept for whom: by agent, framework and role.
         self._aside: dict[tuple[str, str, str], dict[str, int]] = {}
         self._aside_on: set[str] = set()
@@ -207,13 +213,24 @@ class Room:
         """How what is free there is dealt out; () if it is too little for anybody."""
         if not self.is_enough(agent, free):
             return ()
-        if self.options.short_share:
-            return ("owed", "long", "short") if self.quota.owes else ("long", "short")
-        return ("owed", "long") if self.quota.owes else ("long",)
+        first: tuple[Stage, ...] = ("owed",) if self.quota.owes else ()
+        if self.wanted:
+            first += ("needed",)
+        return first + self.lengths()
 
     def lengths(self) -> tuple[Stage, ...]:
         """The stages in which anybody may be granted something."""
         return ("long", "short") if self.options.short_share else ("long",)
+
+    def wanting(
+        self, agent: AgentRow, free: Resources, who: Collection[Contender] | None
+    ) -> list[Contender]:
+        """Those of them (None: everybody) for whom there is something in stage "needed"."""
+        return [
+            one
+            for one, lacking in self.wanted.items()
+            if (who is None or one in who) and lacking.of(agent.agent_id, free)
+        ]
 
     def length_s(self, stage: Stage) -> float | None:
         """How long tasks on what is granted then may run; None: any time."""
@@ -289,7 +306,10 @@ class Room:
         if self.quota:
             own = bool(self.reservations.owners(agent))
             rest, code = self._within_caps(contender.role, agent, rest, stage, own, code)
-        if self._piece:
+        if stage == "needed":
+            lacking = self.wanted.get(contender)
+            rest = lacking.of(agent.agent_id, rest) if lacking is not None else EMPTY
+        elif self._piece:
             rest = self._one_piece(rest, taken)
         if not rest:
             return Part(EMPTY, code)
@@ -298,6 +318,8 @@ class Room:
     def charge(self, contender: Contender, agent: AgentRow, part: Part, left: Resources) -> None:
         """It was granted; `left` is still free there."""
         self.held.charge(contender, agent, part.resources)
+        if contender in self.wanted and not self.wanted[contender].take(part.resources):
+            del self.wanted[contender]
         aside = self._aside.get(_key(contender, agent))
         if aside:
             used = {n: min(m, part.resources.scalars.get(n, 0)) for n, m in aside.items()}

@@ -290,6 +290,7 @@ class AllocatorHarness:
             grant.resources,
             grant.max_task_s,
             before,
+            lacking=self._lacks(grant.framework_id, grant.role),
         )
         assert not why_not, f"{why_not}: {grant}"
 
@@ -302,10 +303,14 @@ class AllocatorHarness:
         max_task_s: float | None = None,
         before: Resources | None = None,
         rules: Rules | None = None,
+        *,
+        lacking: bool = False,
     ) -> str:
         """Why `offered` of the agent may not be granted; "" if it may.
 
-        `before`: what was free there when the cycle began (None: as much as now)."""
+        `before`: what was free there when the cycle began (None: as much as now).
+        `lacking`: it holds less than it has stated to need, so that it may get several
+        parts, and what it refused when it lacked less."""
         row = self.frameworks.get(framework_id)
         agent = self.agents.get(agent_id)
         if row is None or not row.active:
@@ -320,13 +325,24 @@ class AllocatorHarness:
             return "the constraint excludes the agent"
         if not fits_any(offered, row.min_free.get(role, self.options.min_offer)):
             return "that is less than is wanted"
-        if self._is_refused((framework_id, role, agent_id), offered, max_task_s):
+        if not lacking and self._is_refused((framework_id, role, agent_id), offered, max_task_s):
             return "refused by the framework"
         if row.framework_id in self.allocator.waiting():
             return "the framework is not admitted"
         if before is None:
             before = self.cluster.free(agent_id)
+        if lacking:
+            rules = replace(self.rules, options=replace(self.options, max_offer=EMPTY))
         return _against_rules(rules or self.rules, role, agent, offered, max_task_s, before)
+
+    def _lacks(self, framework_id: str, role: str) -> bool:
+        row = self.frameworks.get(framework_id)
+        held = self.cluster.held(framework_id, role)
+        total: dict[str, int] = {}
+        for need in row.needs if row is not None else ():
+            for name, milli in need.resources.scalars.items() if need.role == role else ():
+                total[name] = total.get(name, 0) + need.count * milli
+        return any(milli > held.get(name, 0) for name, milli in total.items())
 
     def left_out(self) -> list[tuple[str, str, str]]:
         """(framework, role, agent) that could be granted all that it may have of what is

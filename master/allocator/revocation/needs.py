@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from master.allocator.revocation.amounts import Amounts, add, covers
 from mesos_py.allocation import FrameworkRow, Need
-from mesos_py.resources import Resources
+from mesos_py.resources import EMPTY, Resources
 
 
 class Bundle(NamedTuple):
@@ -49,6 +49,34 @@ class Demand:
             if covered < count:
                 found[bundle] = count - covered
         return found
+
+
+@dataclass(slots=True)
+class Lacking:
+    """What a framework is granted before it is anybody else's turn: the bundles that it
+    lacks, and no more of each resource than `most`, up to its guarantee."""
+
+    bundles: list[Bundle]
+    most: dict[str, int]
+    # Whatever it refused before: that was when it lacked less.
+    anew: bool = False
+
+    def of(self, agent_id: str, free: Resources) -> Resources:
+        """What of the free room there that is; EMPTY if no whole bundle is.  Resources that
+        it did not speak of go along, as with any offer."""
+        scalars = {name: min(m, self.most.get(name, m)) for name, m in free.scalars.items()}
+        scalars = {name: milli for name, milli in scalars.items() if milli}
+        part = Resources(scalars, free.ranges, free.sets) if scalars else EMPTY
+        fits = any(
+            one.agent_id in ("", agent_id) and part.contains(one.resources) for one in self.bundles
+        )
+        return part if fits else EMPTY
+
+    def take(self, resources: Resources) -> bool:
+        """So much was granted; false if nothing is left to be granted."""
+        for name in self.most:
+            self.most[name] = max(0, self.most[name] - resources.scalars.get(name, 0))
+        return any(covers(self.most, one.resources.scalars) for one in self.bundles)
 
 
 def demands(row: FrameworkRow) -> dict[str, Demand]:

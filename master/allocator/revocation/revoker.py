@@ -14,10 +14,10 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from master.allocator.ranking import OnFailure, Order
-from master.allocator.revocation.amounts import Amounts
+from master.allocator.revocation.amounts import Amounts, add, covers, less
 from master.allocator.revocation.choice import Chooser
 from master.allocator.revocation.guarantees import Guarantees
-from master.allocator.revocation.needs import Bundle, Demand, demands
+from master.allocator.revocation.needs import Bundle, Demand, Lacking, demands
 from master.allocator.revocation.planner import Claim, Round, Rules, Scene
 from master.allocator.revocation.progress import Pair, Progress, drop
 from master.allocator.revocation.spare import Spare
@@ -111,6 +111,14 @@ class Revoker:
         self._restated: set[str] = set()
         # Those who lacked something in the last round, which was over before their turn.
         self._left_over: set[Pair] = set()
+        # Who lacked how many bundles when last looked at, and who refused something since.
+        self._lacked: dict[Pair, int] = {}
+        self._refused: set[Pair] = set()
+        # Who lacks something since tasks of its own have ended, and has refused nothing since.
+        self._anew: set[Pair] = set()
+        # What those lack who compete, now; and who lacks more than before.
+        self.wanted: dict[Contender, Lacking] = {}
+        self.bereft: list[Contender] = []
         self._round_s = -math.inf
         self._now_s = -math.inf
         self._cursor = 0
@@ -147,11 +155,13 @@ class Revoker:
         self._restated.discard(framework_id)
         self.progress.forget_framework(framework_id)
         drop(self._lacks, lambda key: key[0] == framework_id)
+        drop(self._lacked, lambda key: key[0] == framework_id)
         drop(self._waits, lambda key: key[0] == framework_id)
         self._left_over = {key for key in self._left_over if key[0] != framework_id}
 
     def refused(self, refusal: Refusal) -> None:
         """Whoever does not take what was freed for him is not freed more at once."""
+        self._refused.add((refusal.framework_id, refusal.role))
         if self.progress.refused(refusal):
             self._postpone((refusal.framework_id, refusal.role))
 
@@ -162,6 +172,8 @@ class Revoker:
         something has changed by that."""
         self._now_s = now_s
         lacking = self._lacking(view, now_s, on_failure)
+        self._follow_lacks(lacking)
+        self.wanted = self._entitled_to(view, lacking, on_failure) if lacking else {}
         progress = self.progress
         if progress:
             wanted = {(one.framework_id, one.role): what for one, what in lacking.items()}
@@ -170,6 +182,47 @@ class Revoker:
         self._restated.clear()
         released, progress.released = progress.released, {}
         return [agent_id for agent_id in released if agent_id in self._agents]
+
+    def _follow_lacks(self, lacking: Mapping[Contender, Mapping[Bundle, int]]) -> None:
+        """Who lacks more than before, and has not refused anything meanwhile, has lost what
+        he had.  What he refused when he lacked less says nothing of what he wants now."""
+        counts = {(one.framework_id, one.role): sum(what.values()) for one, what in lacking.items()}
+        self.bereft = [
+            one
+            for one in lacking
+            if (key := (one.framework_id, one.role)) not in self._refused
+            and counts[key] > self._lacked.get(key, 0)
+        ]
+        self._anew |= {(one.framework_id, one.role) for one in self.bereft}
+        self._anew &= counts.keys() - self._refused
+        self._lacked = counts
+        self._refused.clear()
+
+    def _entitled_to(
+        self,
+        view: ClusterView,
+        lacking: Mapping[Contender, Mapping[Bundle, int]],
+        on_failure: OnFailure,
+    ) -> dict[Contender, Lacking]:
+        """What of it they are guaranteed."""
+        guarantees = self.guarantees(view, on_failure)
+        found = {}
+        for one, what in lacking.items():
+            try:
+                held = view.held(one.framework_id, one.role)
+            except Exception as error:
+                on_failure(one.framework_id, error)
+                continue
+            left = less(guarantees.of(one.framework_id, one.role), held)
+            most: dict[str, int] = {}
+            for bundle, count in what.items():
+                add(most, bundle.resources.scalars, count)
+            most = {name: min(milli, left.get(name, 0)) for name, milli in most.items()}
+            bundles = [bundle for bundle in what if covers(most, bundle.resources.scalars)]
+            if bundles:
+                anew = (one.framework_id, one.role) in self._anew
+                found[one] = Lacking(bundles, most, anew)
+        return found
 
     def _lacking(
         self, view: ClusterView, now_s: float, on_failure: OnFailure

@@ -65,6 +65,14 @@ def test_time_to_choose_what_to_give_up_is_added_to_the_first_tasks_only(ask_s):
     assert mean(story.latencies()) <= 1.1 * REACTIVE_S
 
 
+@pytest.mark.parametrize("answer_s", [0.5, 1.0, 5.0])
+@pytest.mark.parametrize(("scenario", "reading"), CASES)
+def test_frameworks_that_take_their_time_to_answer_cost_no_more_tasks(scenario, reading, answer_s):
+    story = run(scenario, reading, answer_s=answer_s)
+    assert len(story.killed()) == EXPECTED[scenario, reading].kills
+    assert mean(story.latencies()) <= 1.1 * REACTIVE_S
+
+
 def test_the_greedy_one_keeps_what_it_is_guaranteed():
     story = run("A", READINGS[0])
     assert all(story.goodput("greedy", at_s) >= 4 for at_s in range(181, 1000))
