@@ -211,7 +211,8 @@ class Round:
             served = served and not left
         for taking in here.values():
             self._tighten(taking)
-            self.takings.append(taking)
+            if taking.victims:
+                self.takings.append(taking)
         return served
 
     def _able(self, contender: Contender, bundle: Bundle) -> list[AgentRow]:
@@ -230,9 +231,10 @@ class Round:
         agents: Iterable[AgentRow],
         bundle: Bundle,
         count: int,
-        here: Mapping[str, Taking],
+        here: dict[str, Taking],
     ) -> int:
-        """Set aside what is free for so many of them; how many that was."""
+        """Set aside what is free for so many of them; how many that was.  It is kept where
+        something else is taken back, too."""
         found = 0
         for agent in agents:
             place = self._place(agent.agent_id)
@@ -249,8 +251,8 @@ class Round:
                 self._spare.use(amounts)
                 self._rules.room.assume(contender.role, agent, amounts)
                 found += fitting
-                if agent.agent_id in here:
-                    here[agent.agent_id].bundles += [bundle] * fitting
+                taking = here.setdefault(agent.agent_id, Taking(contender, agent))
+                taking.bundles += [bundle] * fitting
         return found
 
     # ---- What others have ---------------------------------------------------
@@ -405,9 +407,7 @@ class Round:
     ) -> None:
         place = self._place(agent.agent_id)
         assert place is not None, "chosen on an agent that there is not"
-        taking = here.get(agent.agent_id)
-        if taking is None:
-            taking = here[agent.agent_id] = Taking(contender, agent)
+        taking = here.setdefault(agent.agent_id, Taking(contender, agent))
         taking.bundles.append(bundle)
         for tenant in choice.victims:
             self._spare.take(tenant)

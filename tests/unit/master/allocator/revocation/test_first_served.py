@@ -92,3 +92,17 @@ def test_of_a_large_agent_it_gets_all_parts_that_it_lacks_before_others_get_one(
     grants = h.cycle()
     assert winners(grants) == [("f", "a")]
     assert got(grants, "f") == 3
+
+
+def test_what_is_free_where_something_is_taken_back_is_kept_with_it():
+    h = RevocableHarness()
+    h.agent("a", "cpus:7;mem:448")
+    h.fill("greedy", "a", "cpus:2;mem:128", 3, role="g")
+    h.framework("greedy", "g", suppressed=frozenset({"g"}))
+    h.framework("f", needs=(need(SLOT, 2),))
+    (grant,) = h.cycle()
+    h.decline(grant, 3600.0)
+    # One slot is free, though `f` did not want it alone, and one task has to go.
+    (found,) = h.round()
+    assert len(found.task_ids) == 1
+    assert h.allocator.revoker.progress.holds.kept("a")["cpus"] == 2000
