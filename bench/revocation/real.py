@@ -214,7 +214,8 @@ class _Reactive(_Framework):
 
     def ended(self) -> None:
         if not self._coming:
-            self._state(len(self.running) + len(self._waiting))
+            # No more than before, should tasks have piled up.
+            self._state(min(self._needed, len(self.running) + len(self._waiting)))
             if not self.running and not self._waiting:
                 self.done.set()
 

@@ -188,7 +188,7 @@ class Simulation:
         self.allocator.tell(Freed(AGENT))
         if task.grant.framework_id == "reactive" and self.now_s > self._last_s:
             # Nothing more will come.
-            self._state(self._running() + len(self._waiting))
+            self._state(min(self._needed, self._running() + len(self._waiting)))
 
     # ---- The master -----------------------------------------------------------
 
