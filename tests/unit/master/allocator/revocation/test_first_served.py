@@ -1,5 +1,6 @@
 """Who lacks what he needs, and is guaranteed it, comes before anybody else."""
 
+from master.allocator.drf import DrfAllocator
 from mesos_py.resources import Resources
 from mesos_py.testing.allocator_harness import winners
 from tests.kit.revocable import RevocableHarness, need
@@ -105,4 +106,5 @@ def test_what_is_free_where_something_is_taken_back_is_kept_with_it():
     # One slot is free, though `f` did not want it alone, and one task has to go.
     (found,) = h.round()
     assert len(found.task_ids) == 1
+    assert isinstance(h.allocator, DrfAllocator)
     assert h.allocator.revoker.progress.holds.kept("a")["cpus"] == 2000
