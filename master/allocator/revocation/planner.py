@@ -246,9 +246,12 @@ class Round:
             usable = self._usable(contender, agent, room)
             fitting = min(count - found, times(usable, bundle.resources))
             if fitting:
-                place.use(repeated(bundle.resources, fitting))
                 amounts = repeated(bundle.resources, fitting).scalars
                 self._spare.use(amounts)
+                if not self._spare.keeps_promises():
+                    self._spare.use(amounts, -1)
+                    continue
+                place.use(repeated(bundle.resources, fitting))
                 self._rules.room.assume(contender.role, agent, amounts)
                 found += fitting
                 taking = here.setdefault(agent.agent_id, Taking(contender, agent))
@@ -347,6 +350,8 @@ class Round:
                 lambda tenant: self._rules.strict(contender, tenant, entitled),
             )
             if found is None:
+                return None
+            if not self._spare.keeps_promises(found.victims):
                 return None
             room = place.in_all()
             for tenant in found.victims:

@@ -44,6 +44,8 @@ class Spare:
         self._held: dict[str, dict[str, dict[str, int]]] = {}
         self._in_all: dict[str, dict[str, int]] = {}
         self._floors: dict[tuple[str, str, str, bool], tuple[int, int]] = {}
+        # How many tenants of each role of a framework go, by resource.
+        self._going: dict[tuple[str, str, str], int] = {}
         self._total = view.cluster_total()
         # In the cluster, when all that is planned is done.
         self._free = dict(self._total)
@@ -56,6 +58,24 @@ class Spare:
         add(held.setdefault(tenant.role, {}), tenant.resources.scalars, -sign)
         add(self._in_all[tenant.framework_id], tenant.resources.scalars, -sign)
         self.use(tenant.resources.scalars, -sign)
+        for name in tenant.resources.scalars:
+            key = tenant.framework_id, tenant.role, name
+            self._going[key] = self._going.get(key, 0) + sign
+
+    def keeps_promises(self, victims: Collection[Tenant] = ()) -> bool:
+        """Whether, were these taken too, as much is free as those lack of their guarantees
+        from whom something is taken that was not short: it is theirs."""
+        for tenant in victims:
+            self.take(tenant)
+        lacking: dict[str, int] = {}
+        for (framework_id, role, name), count in self._going.items():
+            if count > 0:
+                below = -self.of(framework_id, role, name, strict=False)
+                lacking[name] = lacking.get(name, 0) + max(0, below)
+        kept = all(milli <= self._free.get(name, 0) for name, milli in lacking.items() if milli)
+        for tenant in victims:
+            self.take(tenant, -1)
+        return kept
 
     def use(self, amounts: Amounts, sign: int = 1) -> None:
         """So much of what is free has found somebody."""
