@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from master.allocator.drf import DrfAllocator
 from mesos_py.constraints import Host
 from mesos_py.errors import InvalidValue
 from mesos_py.policy import RolePolicy
@@ -486,19 +485,3 @@ def test_who_needs_very_many_is_given_some_in_each_round():
         h.advance(1.0)
     assert taken[0] >= 50
     assert sum(taken) == 250
-
-
-def test_what_its_victim_could_have_of_what_is_free_is_not_used_for_the_next_bundle():
-    h = RevocableHarness()
-    h.agent("a", "cpus:4;mem:300")
-    h.framework("greedy", "g", suppressed=frozenset({"g"}))
-    h.framework("low", "l", suppressed=frozenset({"l"}))
-    h.task("greedy", "a", "cpus:2;mem:100", 100.0, role="g")
-    h.task("low", "a", "cpus:0.4;mem:100", 100.0, role="l")
-    h.task("low", "a", "cpus:0.1;mem:100", 100.0, role="l")
-    h.framework("f", needs=(need("cpus:0.5;mem:50", 2),))
-    # `low` holds too much mem, and falls below its 1.33 cpus, while 1.5 are free.
-    (found,) = h.round()
-    assert found.framework_id == "low"
-    assert isinstance(h.allocator, DrfAllocator)
-    assert h.allocator.revoker.progress.holds.kept("a")["cpus"] == 500
