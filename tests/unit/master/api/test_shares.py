@@ -4,22 +4,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from master.allocator.base import AllocatorOptions, Standing
-from master.allocator.drf import DrfAllocator
 from master.api import shares
 from mesos_py.metrics import rendered
 from tests.kit.core import World
-
-
-class Standings(DrfAllocator):
-    told: tuple[Standing, ...] = ()
-
-    def standings(self, view):
-        return self.told
+from tests.kit.standings import ToldStandings
 
 
 @pytest.fixture
 def allocator():
-    return Standings(AllocatorOptions())
+    return ToldStandings(AllocatorOptions())
 
 
 @pytest.fixture

@@ -3,28 +3,19 @@
 import pytest
 
 from master.allocator.base import AllocatorOptions, Standing
-from master.allocator.drf import DrfAllocator
 from master.core import explain_shares
 from mesos_py.errors import NotFound
 from mesos_py.policy import RolePolicy
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import World
+from tests.kit.standings import ToldStandings
 
 MULTI_ROLE = pb.FrameworkInfo.Capability(type=pb.FrameworkInfo.Capability.MULTI_ROLE)
 
 
-class Standings(DrfAllocator):
-    """Tells standings that a test has written down."""
-
-    told: tuple[Standing, ...] = ()
-
-    def standings(self, view):
-        return self.told
-
-
 @pytest.fixture
 def allocator():
-    return Standings(AllocatorOptions())
+    return ToldStandings(AllocatorOptions())
 
 
 @pytest.fixture
