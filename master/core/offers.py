@@ -180,15 +180,19 @@ def expire(c: Cluster, offer_id: str, now: Now) -> None:
     c.counters["offers_expired"] += 1
     offer_numbers.ended(c, offer, "expired", now)
     rescind(c, offer, f"not answered within {offer.timeout_s:g} s", now)
+    framework = c.frameworks[offer.framework_id]
+    was_silent, until_s = framework.silent, None
+    if framework.patience is not None:
+        until_s = framework.patience.expired(offer.timeout_s, offer.made_s, now.monotonic_s)
+    if until_s is None:
+        seconds = max(c.options.refuse_s, 2 * offer.timeout_s)
+        note_refusal(c, offer, offer.resources, seconds, now)
+        return
     # It blocks nothing, but others come first now.
     note_refusal(c, offer, offer.resources, 0.0, now)
-    framework = c.frameworks[offer.framework_id]
-    if framework.patience is not None:
-        was_silent = framework.silent
-        until_s = framework.patience.expired(offer.timeout_s, now.monotonic_s)
-        c.timers.set("silent", framework.framework_id, until_s)
-        if not was_silent:
-            c.tell_framework(framework, now)
+    c.timers.set("silent", framework.framework_id, until_s)
+    if not was_silent:
+        c.tell_framework(framework, now)
 
 
 def heard(c: Cluster, framework: Framework, now: Now) -> None:
@@ -208,7 +212,8 @@ def answered(c: Cluster, offer: Offer, now: Now) -> None:
     """The framework has accepted or declined it."""
     patience = c.frameworks[offer.framework_id].patience
     if patience is not None:
-        patience.answered(offer.timeout_s, now.monotonic_s - offer.made_s)
+        took_s = now.monotonic_s - offer.made_s
+        patience.answered(offer.timeout_s, took_s, now.monotonic_s)
 
 
 def refuse_seconds(c: Cluster, filters: pb.Filters | None) -> float:

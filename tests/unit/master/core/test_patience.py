@@ -23,14 +23,14 @@ def test_the_time_doubles_up_to_the_most():
     given = []
     for _ in range(6):
         given.append(patience.timeout_s)
-        patience.expired(patience.timeout_s, 0.0)
+        patience.expired(patience.timeout_s, 1.0, 0.0)
     assert given == [2, 4, 8, 16, 30, 30]
 
 
 def test_many_offers_that_end_together_count_once():
     patience = Patience(2.0, 30.0)
     for _ in range(100):
-        patience.expired(2.0, 50.0)
+        patience.expired(2.0, 1.0, 50.0)
     assert patience.timeout_s == 4
     assert patience.silent_until_s == pytest.approx(50 + 4 * 24)
 
@@ -38,13 +38,13 @@ def test_many_offers_that_end_together_count_once():
 def test_quick_answers_halve_it_down_to_the_first_and_many_at_once_count_once():
     patience = Patience(2.0, 30.0)
     for given in (2.0, 4.0, 8.0):
-        patience.expired(given, 0.0)
+        patience.expired(given, 1.0, 0.0)
     for _ in range(100):
-        patience.answered(16.0, 1.0)
+        patience.answered(16.0, 1.0, 0.0)
     assert patience.timeout_s == 8
-    patience.answered(8.0, 1.0)
-    patience.answered(4.0, 1.0)
-    patience.answered(2.0, 0.1)
+    patience.answered(8.0, 1.0, 0.0)
+    patience.answered(4.0, 1.0, 0.0)
+    patience.answered(2.0, 0.1, 0.0)
     assert patience.timeout_s == 2
 
 
@@ -54,10 +54,10 @@ def test_who_always_needs_three_seconds_loses_one_offer_only():
     for _ in range(50):
         given = patience.timeout_s
         if given < 3:
-            patience.expired(given, 0.0)
+            patience.expired(given, 1.0, 0.0)
             lost += 1
         else:
-            patience.answered(given, 3.0)
+            patience.answered(given, 3.0, 0.0)
     assert lost == 1
 
 
@@ -68,19 +68,32 @@ def test_who_always_needs_three_seconds_loses_one_offer_only():
 def test_the_time_is_never_above_the_most(first, most, begins, later):
     patience = Patience(first, most)
     assert patience.timeout_s == begins
-    patience.expired(begins, 0.0)
+    patience.expired(begins, 1.0, 0.0)
     assert patience.timeout_s == later
 
 
 def test_who_never_answers_has_at_no_time_held_offers_for_more_than_a_small_part():
     patience = Patience(2.0, 30.0)
-    now = patience.expired(2.0, 2.0)
+    now = patience.expired(2.0, 1.0, 2.0)
+    assert now is not None
     began, held = 2.0, 0.0
     for _ in range(20):
         given = patience.timeout_s
         held, now = held + given, now + given
         assert held / (now - began) <= DUTY + 1e-9
-        now = patience.expired(given, now)
+        until = patience.expired(given, 1.0, now)
+        assert until is not None
+        now = until
+
+
+def test_who_answered_another_offer_since_is_there_and_not_silent():
+    patience = Patience(2.0, 30.0)
+    patience.answered(2.0, 0.5, 10.0)
+    assert patience.expired(2.0, 9.5, 11.5) is None
+    assert not patience.silent
+    assert patience.timeout_s == 4.0
+    assert patience.expired(4.0, 11.0, 15.0) is not None
+    assert patience.silent
 
 
 def advance(world, seconds, *agents):
@@ -262,3 +275,22 @@ def test_without_a_time_out_nobody_is_ever_silent():
     framework.offers()
     world.advance(60)
     assert rescinded(framework) == []
+
+
+def test_of_one_that_answers_others_an_offer_that_it_leaves_counts_as_declined_there():
+    world = World()
+    first, second = world.agent(), world.agent()
+    framework = world.framework()
+    offers = {offer.agent_id.value: offer for offer in framework.offers()}
+    world.advance(1.0)
+    framework.launch(offers[first.id], world.task("t1"), refuse_s=3600.0)
+    world.advance(1.5)
+    assert "RESCIND" in framework.kinds()
+    record = world.cluster.frameworks[framework.id]
+    assert not record.silent
+    # Twice the 2 s that it sat on it, or what a decline without a word of it counts.
+    world.advance(4.0)
+    assert framework.offers() == []
+    world.advance(1.5)
+    assert [offer.agent_id.value for offer in framework.offers()] == [second.id]
+    world.check()
