@@ -46,6 +46,10 @@ class OfferRules:
         # By framework id.  Dropped with everything that ends filters.
         self._refused: dict[str, list[Refused]] = {}
         self._checked: tuple[int, float] = (-1, -1.0)
+        # Offers that were sent and not seen to have ended, and when each framework last
+        # answered one.
+        self._out: dict[str, Offer] = {}
+        self._answered: dict[str, float] = {}
 
     # ---- What the master is told -------------------------------------------------
 
@@ -79,6 +83,8 @@ class OfferRules:
         framework = before.framework
         if not before.taken:
             return
+        if framework is not None and before.offers:
+            self._answered[framework.framework_id] = now.monotonic_s
         if framework is None:
             # A subscription that was taken starts anew; nothing else is taken here.
             self._forget(self._c.framework_of_link.get(link))
@@ -125,6 +131,7 @@ class OfferRules:
         c = self._c
         framework = c.frameworks[c.framework_of_link[link]]
         for offer in offers:
+            self._out[offer.id.value] = c.offers[offer.id.value]
             role = c.offers[offer.id.value].role
             agent = c.agents[offer.agent_id.value]
             if framework.link != link or agent.why_inactive:
@@ -146,6 +153,7 @@ class OfferRules:
     def check(self, now: Now) -> None:
         """When no cycle is due: nobody wants what is free, or has refused it himself."""
         c = self._c
+        self._follow_expired(now)
         moment = (c.counters["allocation_cycles"], now.monotonic_s)
         if c.allocation.wanted_since_s is not None or moment == self._checked:
             return
@@ -170,6 +178,18 @@ class OfferRules:
                             f"{free} of {agent.agent_id} is offered to nobody: "
                             f"{framework.framework_id} wants it in role {role}"
                         )
+
+    def _follow_expired(self, now: Now) -> None:
+        """Of somebody who has answered others since, an offer that expires is declined."""
+        for offer_id in [offer_id for offer_id in self._out if offer_id not in self._c.offers]:
+            offer = self._out.pop(offer_id)
+            why = self._c.ended_offers.get(offer_id, "")
+            answered_s = self._answered.get(offer.framework_id, -1.0)
+            if why.startswith("not answered within") and answered_s >= offer.made_s:
+                until_s = now.monotonic_s + max(5.0, 2 * offer.timeout_s)
+                self._refused.setdefault(offer.framework_id, []).append(
+                    Refused(offer.role, offer.agent_id, offer.resources, until_s)
+                )
 
     def _is_left_alone(self, framework: Framework, now: Now) -> bool:
         """It left an offer unanswered, and has neither said anything since nor waited."""
