@@ -164,7 +164,9 @@ class Cluster:
         self.directory = directory
         # Tasks may run as other users: they must reach their sandboxes.
         directory.chmod(0o755)
-        self.master = Daemon("master", "master", directory, flags)
+        # Frameworks of tests keep offers until they have a use for them.
+        own = {} if flags.get("offer_timeout") == "0s" else {"first_offer_timeout": "0s"}
+        self.master = Daemon("master", "master", directory, {**own, **flags})
         self.masters = [self.master]
         self.agents: list[Daemon] = []
         self._operator: OperatorClient | None = None
