@@ -194,11 +194,14 @@ def test_after_a_change_of_the_master_the_active_instance_leads_on(
         ways = [stack.enter_context(Proxy(cluster.address)) for _ in range(2)]
         one, two = (instance_of(framework_id, way.address) for way in ways)
         one.driver.start()
+        stack.callback(one.end)
         one.wait_for("standby")
         one.wait_for("registered")
         two.driver.start()
+        stack.callback(two.end)
         two.wait_for("standby")
-        for way in ways:
+        # The standby's first: it would be promoted in the moment between.
+        for way in reversed(ways):
             way.cut()
         cluster.restart_master()
         for each in order:
@@ -208,5 +211,3 @@ def test_after_a_change_of_the_master_the_active_instance_leads_on(
             else:
                 one.wait_for("reregistered")
         assert two.all("registered") == []
-        two.end()
-        one.end()
