@@ -43,36 +43,14 @@ def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
             c.drop("grant-stale", framework=grant.framework_id, agent=grant.agent_id)
             c.freed(grant.agent_id, now)
             continue
-        offer_id = c.ids.offer_id()
         try:
-            c.ledger.offer(
-                grant.agent_id,
-                offer_id,
-                grant.framework_id,
-                grant.role,
-                grant.resources,
-                short=grant.max_task_s is not None,
-                since_s=now.monotonic_s,
-            )
+            offer = _book(c, grant, now)
         except MesosPyError as error:
             c.drop("grant-refused", agent=grant.agent_id, why=error.message)
             c.freed(grant.agent_id, now)
             continue
-        offer = Offer(
-            offer_id,
-            grant.framework_id,
-            grant.role,
-            grant.agent_id,
-            grant.resources,
-            max_task_s=grant.max_task_s,
-            made_s=now.monotonic_s,
-        )
-        c.offers[offer_id] = offer
-        framework.offers.add(offer_id)
-        agent.offers.add(offer_id)
-        if c.revoking.accounts:
-            place = Place(grant.agent_id, grant.framework_id, grant.role)
-            c.revoking.granted(place, grant.resources.scalars)
+        framework.offers.add(offer.offer_id)
+        agent.offers.add(offer.offer_id)
         _set_timeout(c, framework, offer, now)
         offer_numbers.sent(c, framework, offer)
         batches.setdefault(grant.framework_id, []).append(offer_message(c, framework, offer))
@@ -85,6 +63,34 @@ def make_offers(c: Cluster, grants: Iterable[alloc.Grant], now: Now) -> int:
         c.to_framework(framework, event)
     c.counters["offers_sent"] += made
     return made
+
+
+def _book(c: Cluster, grant: alloc.Grant, now: Now) -> Offer:
+    """Move what is granted from what is free into an offer.  Raises what the ledger does,
+    and nothing has changed then."""
+    offer = Offer(
+        c.ids.offer_id(),
+        grant.framework_id,
+        grant.role,
+        grant.agent_id,
+        grant.resources,
+        max_task_s=grant.max_task_s,
+        made_s=now.monotonic_s,
+    )
+    c.ledger.offer(
+        offer.agent_id,
+        offer.offer_id,
+        offer.framework_id,
+        offer.role,
+        offer.resources,
+        short=offer.max_task_s is not None,
+        since_s=now.monotonic_s,
+    )
+    c.offers[offer.offer_id] = offer
+    if c.revoking.accounts:
+        place = Place(offer.agent_id, offer.framework_id, offer.role)
+        c.revoking.granted(place, offer.resources.scalars)
+    return offer
 
 
 def _is_time(max_task_s: float | None) -> bool:
