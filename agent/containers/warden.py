@@ -207,6 +207,9 @@ class Warden:
         if self._results:
             try:
                 self._write_results()
+            except FileNotFoundError:
+                # The work directory was removed: no agent will ask for it any more.
+                pass
             except OSError:
                 # No room: whoever comes is told by us then, and else we try again.
                 self._leave_s = time.monotonic() + _LEAVE_AGAIN_S
@@ -348,7 +351,7 @@ def _listening(work_dir: str) -> socket.socket:
 
 
 def _unlink_socket(work_dir: str) -> None:
-    with opened(work_dir) as root, contextlib.suppress(FileNotFoundError):
+    with contextlib.suppress(FileNotFoundError), opened(work_dir) as root:
         os.unlink(wire.SOCKET_NAME, dir_fd=root)
 
 

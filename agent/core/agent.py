@@ -156,15 +156,11 @@ class AgentCore:
             self._shut_down_framework(event.shutdown_framework.framework_id.value, now)
         elif kind == agent_pb2.Event.UPDATE_FRAMEWORK:
             self._update_framework(event.update_framework.framework_info)
-        elif kind == agent_pb2.Event.RECONCILE:
-            registration.reconcile(s, event.reconcile, now)
         elif kind == agent_pb2.Event.DRAIN:
             draining.drain(s, event.drain, now)
         elif kind == agent_pb2.Event.SHUTDOWN:
             self.on_sent_away(event.shutdown.message, now)
-        elif kind == agent_pb2.Event.REGISTERED:
-            registration.registered(s, event.registered, now)
-        else:
+        elif not registration.on_event(s, event, now):
             s.drop("unknown event", type=str(kind))
 
     def _acknowledge(self, event: agent_pb2.Event.Acknowledge, now: Now) -> None:

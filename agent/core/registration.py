@@ -32,6 +32,19 @@ def register_call(s: AgentState, version: str, protocol_version: int) -> agent_p
     return agent_pb2.Call(type=agent_pb2.Call.REGISTER, register=register)
 
 
+def on_event(s: AgentState, event: agent_pb2.Event, now: Now) -> bool:
+    """An answer to what the agent has told, or a question about it.  False if it is neither."""
+    if event.type == agent_pb2.Event.REGISTERED:
+        registered(s, event.registered, now)
+    elif event.type == agent_pb2.Event.RECONCILE:
+        reconcile(s, event.reconcile, now)
+    elif event.type == agent_pb2.Event.REPEAT_UPDATES:
+        s.updates.repeat_framework(event.repeat_updates.framework_id.value, now)
+    else:
+        return False
+    return True
+
+
 def registered(s: AgentState, event: agent_pb2.Event.Registered, now: Now) -> None:
     agent_id = event.agent_id.value
     if s.agent_id and s.agent_id != agent_id:

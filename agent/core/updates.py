@@ -2,8 +2,9 @@
 
 Only the head of a stream is in flight; the next update goes out when the framework
 has acknowledged it.  A head that is not acknowledged is repeated for ever, and all
-heads are sent again when the agent has registered.  An update is thus delivered at
-least once and, within its task, in order.
+heads are sent again when the agent has registered, those of a framework when its
+scheduler has subscribed anew.  An update is thus delivered at least once and, within
+its task, in order.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ MAX_RETRY_S = 600.0
 # A head that waits while its task has ended is repeated after this long already:
 # the master frees the task's resources on the news that rides with it.
 NEWS_RETRY_S = 1.0
+# For a scheduler that has subscribed anew, so many heads are sent at a time, and so long
+# after them the next ones: neither agent nor master is to stand still for one framework.
+SLICE = 500
+SLICE_S = 0.05
 # So many acknowledged updates of a task are remembered: an executor has no reason to
 # repeat more than it sent before its agent acknowledged them.
 MAX_REMEMBERED = 1000
@@ -76,6 +81,9 @@ class UpdateStreams:
         self._streams: dict[TaskKey, Stream] = {}
         self._timers = Timers()
         self._paused = True
+        # When the latest slice goes out, and how many are in it.
+        self._slice_s = 0.0
+        self._in_slice = 0
 
     def __len__(self) -> int:
         return len(self._streams)
@@ -174,6 +182,27 @@ class UpdateStreams:
             if stream.queue:
                 self._send_head(key, stream, FIRST_RETRY_S, now.monotonic_s)
 
+    def repeat_framework(self, framework_id: str, now: Now) -> None:
+        """Its scheduler has subscribed anew, and may have missed what was sent: all heads
+        go out again, in slices, and their intervals start anew."""
+        if self._paused:
+            return  # all go out in `resume`
+        if self._slice_s <= now.monotonic_s - SLICE_S:
+            self._slice_s, self._in_slice = now.monotonic_s, 0
+        for key, stream in self._streams.items():
+            if key[0] != framework_id or not stream.queue:
+                continue
+            if self._in_slice >= SLICE:
+                self._slice_s, self._in_slice = self._slice_s + SLICE_S, 0
+            stream.interval_s = 0.0
+            if self._slice_s <= now.monotonic_s:
+                self._in_slice += 1
+                self._send_head(key, stream, FIRST_RETRY_S, now.monotonic_s)
+            elif self._slice_s < stream.due_s:
+                self._in_slice += 1
+                stream.due_s = self._slice_s
+                self._timers.set(key, stream.due_s)
+
     def drop_framework(self, framework_id: str) -> list[pb.TaskStatus]:
         """The framework is gone: nobody will ever acknowledge.  Returns the ends of its
         tasks, which may not have been told yet."""
@@ -196,7 +225,7 @@ class UpdateStreams:
         for due in self._timers.due(now.monotonic_s):
             key = (due[0], due[1])
             stream = self._streams[key]
-            interval_s = min(MAX_RETRY_S, stream.interval_s * 2)
+            interval_s = max(FIRST_RETRY_S, min(MAX_RETRY_S, stream.interval_s * 2))
             self._send_head(key, stream, interval_s, now.monotonic_s)
 
     def _send_head(self, key: TaskKey, stream: Stream, interval_s: float, now_s: float) -> None:

@@ -333,6 +333,7 @@ class Event(_message.Message):
         PING: Event._Type.ValueType  # 11
         DRAIN: Event._Type.ValueType  # 12
         SHUTDOWN: Event._Type.ValueType  # 13
+        REPEAT_UPDATES: Event._Type.ValueType  # 14
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
     UNKNOWN: Event.Type.ValueType  # 0
@@ -349,6 +350,7 @@ class Event(_message.Message):
     PING: Event.Type.ValueType  # 11
     DRAIN: Event.Type.ValueType  # 12
     SHUTDOWN: Event.Type.ValueType  # 13
+    REPEAT_UPDATES: Event.Type.ValueType  # 14
 
     @_typing.final
     class Registered(_message.Message):
@@ -697,6 +699,29 @@ class Event(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class RepeatUpdates(_message.Message):
+        """The framework's scheduler has subscribed anew: what waits for its acknowledgement
+        may have been sent while nobody listened, and is sent again without waiting for the
+        next repeat.  Never lost without the link, after which all of it is sent again.
+        """
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def framework_id(self) -> _types_pb2.FrameworkID: ...
+        def __init__(
+            self,
+            *,
+            framework_id: _types_pb2.FrameworkID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     TYPE_FIELD_NUMBER: _builtins.int
     REGISTERED_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
@@ -711,6 +736,7 @@ class Event(_message.Message):
     PING_FIELD_NUMBER: _builtins.int
     DRAIN_FIELD_NUMBER: _builtins.int
     SHUTDOWN_FIELD_NUMBER: _builtins.int
+    REPEAT_UPDATES_FIELD_NUMBER: _builtins.int
     type: Global___Event.Type.ValueType
     @_builtins.property
     def registered(self) -> Global___Event.Registered: ...
@@ -738,6 +764,8 @@ class Event(_message.Message):
     def drain(self) -> Global___Event.Drain: ...
     @_builtins.property
     def shutdown(self) -> Global___Event.Shutdown: ...
+    @_builtins.property
+    def repeat_updates(self) -> Global___Event.RepeatUpdates: ...
     def __init__(
         self,
         *,
@@ -755,10 +783,11 @@ class Event(_message.Message):
         ping: Global___Event.Ping | None = ...,
         drain: Global___Event.Drain | None = ...,
         shutdown: Global___Event.Shutdown | None = ...,
+        repeat_updates: Global___Event.RepeatUpdates | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "run_tasks", b"run_tasks", "shutdown", b"shutdown", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "update_framework", b"update_framework"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "repeat_updates", b"repeat_updates", "run_tasks", b"run_tasks", "shutdown", b"shutdown", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "update_framework", b"update_framework"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "run_tasks", b"run_tasks", "shutdown", b"shutdown", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "type", b"type", "update_framework", b"update_framework"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "repeat_updates", b"repeat_updates", "run_tasks", b"run_tasks", "shutdown", b"shutdown", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "type", b"type", "update_framework", b"update_framework"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

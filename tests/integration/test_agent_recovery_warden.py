@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import shutil
 import signal
 import socket
 from collections.abc import AsyncIterator
@@ -122,3 +123,15 @@ async def test_nobody_comes_back_and_the_tasks_end(master, host):
     assert processes_of("t") == []
     await host.start()
     assert (await master.status("t", pb.TASK_FAILED)).exit_status.signal == signal.SIGKILL
+
+
+async def test_a_warden_whose_work_directory_was_removed_ends_with_its_tasks(master, host):
+    """It could not leave word of how they had ended, and tried for ever."""
+    agent = await host.start()
+    master.run(command("t", "exec sleep 600"))
+    pid = (await master.status("t", pb.TASK_RUNNING)).container_status.executor_pid
+    warden = warden_of(agent)
+    await host.kill()
+    shutil.rmtree(host.work_dir)
+    os.kill(pid, signal.SIGKILL)
+    await until_gone(warden)

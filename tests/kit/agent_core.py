@@ -143,6 +143,11 @@ class AgentWorld:
             seen.add(uuid)
             self.acknowledge(task_id, uuid)
 
+    def scheduler_is_new(self) -> list[Effect]:
+        """It has subscribed anew."""
+        order = Event.RepeatUpdates(framework_id=self.framework.id)
+        return self.master(Event(type=Event.REPEAT_UPDATES, repeat_updates=order))
+
     def shut_down_framework(self) -> list[Effect]:
         order = Event.ShutdownFramework(framework_id=self.framework.id)
         return self.master(Event(type=Event.SHUTDOWN_FRAMEWORK, shutdown_framework=order))

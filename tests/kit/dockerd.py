@@ -255,6 +255,16 @@ class PrivateDockerd:
         return ended.stdout.decode(errors="replace")
 
     @contextlib.contextmanager
+    def network(self) -> Iterator[int]:
+        """The namespace of its network, which is that of containers on their host's network."""
+        assert self._holder is not None
+        namespace = os.open(f"/proc/{self._holder.pid}/ns/net", os.O_RDONLY)
+        try:
+            yield namespace
+        finally:
+            os.close(namespace)
+
+    @contextlib.contextmanager
     def registry(self, mode: str) -> Iterator[str]:
         """Its address, as dockerd sees it; see tests/kit/registry.py."""
         assert self._holder is not None

@@ -228,6 +228,10 @@ class AgentModel:
         elif kind == Event.SHUTDOWN_EXECUTOR:
             order = event.shutdown_executor
             self._shut_down_executor((order.framework_id.value, order.executor_id.value))
+        elif kind == Event.REPEAT_UPDATES:
+            framework_id = event.repeat_updates.framework_id.value
+            for key in [key for key in self.updates if key[0] == framework_id]:
+                self.repeat(key)
         elif kind == Event.UPDATE_FRAMEWORK:
             info = event.update_framework.framework_info
             if info.id.value in self.frameworks:

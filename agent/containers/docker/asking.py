@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final, Self, TypeVar
 
 from agent.containers.docker.engine import Declined, Engine, EngineError, Silent
@@ -52,10 +52,16 @@ async def answered(ask: Callable[[], Awaitable[T]]) -> T:
 
 
 class Removing:
-    """Removes containers for good; `orphans` are those that have outlived an attempt."""
+    """Removes containers for good.
+
+    `asked` are those that are not known to be gone yet, from the call of `remove` on, not
+    from the first step of what it returns: a task may be cancelled before it has made one.
+    `orphans` are those of them that have outlived an attempt.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.asked: set[str] = set()
         self.orphans: set[str] = set()
 
     async def remove_unknown(self, agent_id: str, container_id: str) -> None:
@@ -67,25 +73,26 @@ class Removing:
         for docker_id, _ in await answered(find):
             await self.remove(docker_id)
 
-    async def remove(self, docker_id: str) -> None:
-        """Returns when it is known to be gone."""
+    def remove(self, docker_id: str) -> Coroutine[None, None, None]:
+        """To be awaited; that returns when the container is known to be gone."""
+        self.asked.add(docker_id)
+        return self._remove(docker_id)
+
+    async def _remove(self, docker_id: str) -> None:
         patience = PATIENCE
-        try:
-            async for _ in Pauses():
-                try:
-                    await self._engine.remove(docker_id)
+        async for _ in Pauses():
+            try:
+                await self._engine.remove(docker_id)
+                break
+            except Declined as declined:
+                if declined.unknown:
                     break
-                except Declined as declined:
-                    if declined.unknown:
-                        break
-                    patience -= declined.conflict
-                    if declined.conflict and patience >= 0:
-                        continue  # it is being removed already
-                    log.warning("removal declined", docker_id=docker_id, error=declined)
-                except Silent as silent:
-                    log.warning("removal not answered", docker_id=docker_id, error=silent)
-                self.orphans.add(docker_id)
-        except asyncio.CancelledError:
+                patience -= declined.conflict
+                if declined.conflict and patience >= 0:
+                    continue  # it is being removed already
+                log.warning("removal declined", docker_id=docker_id, error=declined)
+            except Silent as silent:
+                log.warning("removal not answered", docker_id=docker_id, error=silent)
             self.orphans.add(docker_id)
-            raise
         self.orphans.discard(docker_id)
+        self.asked.discard(docker_id)

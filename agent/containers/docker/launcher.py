@@ -239,15 +239,15 @@ class DockerLauncher:
     async def close(self) -> None:
         """End everything that still runs.  Nothing is told any more."""
         await self._stop()
-        left = {*self._removing.orphans, *filter(None, self._kept.values())}
+        left = {*self._removing.asked, *filter(None, self._kept.values())}
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_S if self._there.is_set() else 0):
                 await asyncio.gather(
                     *map(self._removing.remove, left),
                     *map(self._removed, self._containers.values()),
                 )
-        if self._removing.orphans:
-            log.error("docker containers not removed", docker=sorted(self._removing.orphans))
+        if self._removing.asked:
+            log.error("docker containers not removed", docker=sorted(self._removing.asked))
         driver = self._engine.dockerd.cgroup_driver
         for agent_id in self._agent_ids:
             remove_parent(cgroup_parent(self.settings.cgroup_root, agent_id, driver))

@@ -147,6 +147,16 @@ async def test_an_end_that_the_agent_has_not_written_down_is_told_again(first, d
         await eventually(lambda: not dockerd.ids())
 
 
+async def test_what_is_forgotten_as_the_agent_is_closed_is_removed(dockerd, tmp_path):
+    """The removal had not made its first step when it was cancelled, and nobody knew of it."""
+    async with rig(dockerd, tmp_path / "agent") as here:
+        here.heard.forget = lambda _: None
+        await started(here, "exit 7", "c1")
+        await here.heard.until("ended")
+        here.launcher.forget("c1")
+    assert not dockerd.ids()
+
+
 async def test_a_kill_that_comes_before_a_container_is_found_again_is_not_lost(
     first, dockerd, tmp_path
 ):

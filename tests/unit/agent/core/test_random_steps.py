@@ -177,6 +177,18 @@ class AgentRuns(RuleBasedStateMachine):
             self.world.kill(task_id, grace_s)
             self.look()
 
+    @rule()
+    def scheduler_subscribes_anew(self):
+        if self.connected:
+            effects = self.world.scheduler_is_new()
+            sent = [
+                each.call.update.status.uuid for each in effects if isinstance(each, SendMaster)
+            ]
+            self.look()
+            updates = self.world.core.state.updates
+            heads = [head.uuid for key in updates if (head := updates.head(key)) is not None]
+            assert sent == heads
+
     @rule(executor=st.sampled_from(["x", "y"]))
     def shut_down_executor(self, executor):
         if self.connected:

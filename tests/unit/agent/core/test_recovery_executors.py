@@ -118,6 +118,7 @@ def test_executors_are_not_told_to_wait_for_an_agent_that_ends_its_tasks():
     assert "MESOS_RECOVERY_TIMEOUT" not in environment
 
 
+@pytest.mark.long
 def test_the_acknowledged_updates_of_a_task_that_are_remembered_are_bounded(world):
     world.run(for_executor("a"))
     world.started("ex")

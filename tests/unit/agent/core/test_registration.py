@@ -187,6 +187,18 @@ def test_a_framework_that_changes_is_known_in_its_new_form():
     assert world.drops() == ["update of an unknown framework"]
 
 
+def test_the_heads_of_a_framework_that_subscribed_anew_are_sent_again():
+    world = AgentWorld()
+    world.run(command("t"))
+    before = len(world.updates("t"))
+    world.scheduler_is_new()
+    assert len(world.updates("t")) == before + 1
+    world.acknowledge_all("t")
+    before = len(world.updates("t"))
+    world.scheduler_is_new()
+    assert len(world.updates("t")) == before
+
+
 def test_an_event_of_a_newer_master_is_ignored():
     world = AgentWorld()
     world.master(Event(type=99))  # type: ignore[arg-type]

@@ -1,7 +1,15 @@
 """One acknowledged stream per task: order, repeats, acknowledgements, pauses."""
 
 from agent.core.journal import Journal
-from agent.core.updates import FIRST_RETRY_S, MAX_RETRY_S, NEWS_RETRY_S, Ack, UpdateStreams
+from agent.core.updates import (
+    FIRST_RETRY_S,
+    MAX_RETRY_S,
+    NEWS_RETRY_S,
+    SLICE,
+    SLICE_S,
+    Ack,
+    UpdateStreams,
+)
 from mesos_py.clock import ManualClock
 from mesos_py.v1 import types_pb2 as pb
 
@@ -165,3 +173,84 @@ def test_uuids_are_known_until_the_stream_is_closed():
     s.ack("1")
     assert s.streams.has(KEY, b"1")
     assert not s.streams.has(KEY, b"2")
+
+
+# ---- A scheduler that has subscribed anew ---------------------------------------------------
+
+
+def test_a_scheduler_that_subscribed_anew_is_sent_all_heads_at_once_and_intervals_start_anew():
+    s = Streams()
+    s.add("1", pb.TASK_RUNNING)
+    s.add("2", pb.TASK_FINISHED)
+    s.add("u", pb.TASK_RUNNING, ("F1", "u"))
+    s.add("v", pb.TASK_RUNNING, ("F2", "v"))
+    s.add("w", pb.TASK_RUNNING, ("F1", "w"))
+    s.ack("w", ("F1", "w"))
+    s.advance(100)
+    s.sent.clear()
+    s.streams.repeat_framework("F1", s.clock.now())
+    assert s.sent == [("1", "TASK_FINISHED"), ("u", "TASK_RUNNING")]
+    s.sent.clear()
+    s.advance(FIRST_RETRY_S)
+    assert s.uuids() == ["1", "u"]
+
+
+def test_of_a_framework_without_updates_nothing_is_repeated():
+    s = Streams()
+    s.add("1", pb.TASK_RUNNING)
+    s.streams.repeat_framework("F9", s.clock.now())
+    assert s.uuids() == ["1"]
+
+
+def test_thousands_of_heads_go_out_in_slices_each_once():
+    s = Streams()
+    count = 2 * SLICE + 1
+    for number in range(count):
+        s.add(str(number), pb.TASK_FINISHED, ("F1", str(number)))
+    # The agent's own repeat, of which the order makes nothing later.
+    s.advance(FIRST_RETRY_S - SLICE_S / 2)
+    s.sent.clear()
+    s.streams.repeat_framework("F1", s.clock.now())
+    assert len(s.sent) == SLICE
+    s.sent.clear()
+    s.advance(SLICE_S / 2)
+    assert len(s.sent) == SLICE + 1
+    assert len(set(s.uuids())) == SLICE + 1
+
+
+def test_orders_to_repeat_that_come_in_a_row_send_no_more_than_the_slices_hold():
+    s = Streams()
+    for number in range(3 * SLICE):
+        s.add(str(number), pb.TASK_FINISHED, ("F1", str(number)))
+    s.sent.clear()
+    for _ in range(100):
+        s.streams.repeat_framework("F1", s.clock.now())
+        s.advance(SLICE_S / 100)
+    assert 0 < len(s.sent) <= 2 * SLICE
+    s.advance(4 * SLICE_S)
+    assert len(set(s.uuids())) == 3 * SLICE
+
+
+def test_what_is_asked_for_while_there_is_no_master_goes_out_once_when_there_is():
+    s = Streams()
+    s.add("1", pb.TASK_RUNNING)
+    s.streams.pause()
+    s.streams.repeat_framework("F1", s.clock.now())
+    assert s.uuids() == ["1"]
+    s.streams.resume(s.clock.now())
+    assert s.uuids() == ["1", "1"]
+
+
+def test_what_was_acknowledged_before_its_slice_came_is_not_sent():
+    s = Streams()
+    for number in range(SLICE + 2):
+        s.add(str(number), pb.TASK_FINISHED, ("F1", str(number)))
+    s.streams.repeat_framework("F1", s.clock.now())
+    s.sent.clear()
+    last = str(SLICE)
+    assert s.ack(last, ("F1", last)) is Ack.ENDED
+    s.advance(SLICE_S)
+    assert s.uuids() == [str(SLICE + 1)]
+    assert s.streams.drop_framework("F1")
+    s.advance(MAX_RETRY_S)
+    assert s.uuids() == [str(SLICE + 1)]

@@ -118,6 +118,7 @@ def test_names_may_be_anything_a_name_can_be(box):
     assert used(box) == du(box)
 
 
+@pytest.mark.long
 def test_ten_thousand_directories_deep_needs_few_descriptors(box, monkeypatch):
     chain(box, 10_000)
     most = 0

@@ -46,6 +46,7 @@ def test_everything_odd_goes(root, tmp_path):
     assert not list((tmp_path / "trash").iterdir())
 
 
+@pytest.mark.long
 def test_a_tree_deeper_than_paths_and_descriptors_go(root, tmp_path):
     (tmp_path / "sandbox").mkdir()
     at = os.open(tmp_path / "sandbox", os.O_RDONLY)
