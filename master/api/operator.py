@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import grpc
 import grpc.aio
 
-from master.api import convert, explaining
+from master.api import explaining
 from master.api.agents import UsageRelay
 from master.api.changes import Changes
 from master.api.exporter import gauges
@@ -16,6 +16,7 @@ from master.api.files import LogRelay
 from master.api.maintenance import MaintenanceCalls
 from master.api.roles import RoleCalls
 from master.api.shell import Shell
+from master.api.snapshots import Answer, Snapshots
 from master.core import explain
 from master.core.cluster import Cluster
 from master.core.records import Framework, Task
@@ -41,7 +42,8 @@ class Tenure(NamedTuple):
 
 
 class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
-    """Unary calls; each reads or changes the core in one step, or asks the agents."""
+    """Unary calls; each reads or changes the core in one step, or asks the agents; long
+    lists take several (snapshots.py)."""
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         self._changes = Changes(shell)
         self.maintenance = MaintenanceCalls(shell, self._changes)
         self.roles = RoleCalls(shell, self._changes)
+        self.snapshots = Snapshots(lambda: self._c)
 
     @property
     def _c(self) -> Cluster:
@@ -120,59 +123,9 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         )
         return op.Response(type=op.Response.GET_MASTER, get_master=answer)
 
-    def get_agents(self, _: op.Call) -> op.Response:
-        c = self._c
-        agents = [convert.agent_message(c, agent) for agent in c.agents.values()]
-        for state, absent in (("expected", c.expected), ("gone", c.gone)):
-            found = [convert.absent_agent_message(c, agent_id, state) for agent_id in absent]
-            agents.extend(each for each in found if each is not None)
-        return op.Response(
-            type=op.Response.GET_AGENTS, get_agents=op.Response.GetAgents(agents=agents)
-        )
-
-    def get_frameworks(self, _: op.Call) -> op.Response:
-        c = self._c
-        answer = op.Response.GetFrameworks(
-            frameworks=[convert.framework_message(c, f) for f in c.frameworks.values()],
-            completed_frameworks=[
-                convert.framework_message(c, f) for f in c.completed_frameworks.values()
-            ],
-        )
-        return op.Response(type=op.Response.GET_FRAMEWORKS, get_frameworks=answer)
-
-    def get_executors(self, _: op.Call) -> op.Response:
-        executors = [
-            convert.executor_message(executor)
-            for framework in self._c.frameworks.values()
-            for executor in framework.executors.values()
-        ]
-        answer = op.Response.GetExecutors(executors=executors)
-        return op.Response(type=op.Response.GET_EXECUTORS, get_executors=answer)
-
-    def get_tasks(self, call: op.Call) -> op.Response:
-        wanted, task_id = call.get_tasks.framework_id.value, call.get_tasks.task_id.value
-        frameworks = [f for f in self._all_frameworks() if not wanted or f.framework_id == wanted]
-        if wanted and not frameworks:
-            raise NotFound("framework", wanted)
-
-        def messages(tasks: Iterable[Task]) -> list[pb.Task]:
-            return [convert.task_message(t) for t in tasks if not task_id or t.task_id == task_id]
-
-        answer = op.Response.GetTasks()
-        for framework in frameworks:
-            answer.tasks.extend(messages(framework.tasks.values()))
-            answer.unreachable_tasks.extend(messages(framework.unreachable_tasks.values()))
-            answer.completed_tasks.extend(messages(framework.completed_tasks))
-        return op.Response(type=op.Response.GET_TASKS, get_tasks=answer)
-
-    def get_state(self, call: op.Call) -> op.Response:
-        answer = op.Response.GetState(
-            get_tasks=self.get_tasks(call).get_tasks,
-            get_executors=self.get_executors(call).get_executors,
-            get_frameworks=self.get_frameworks(call).get_frameworks,
-            get_agents=self.get_agents(call).get_agents,
-        )
-        return op.Response(type=op.Response.GET_STATE, get_state=answer)
+    def get_tasks(self, call: op.Call) -> Answer:
+        wanted = call.get_tasks
+        return self.snapshots.tasks(wanted.framework_id.value, wanted.task_id.value)
 
     async def get_usage(self, call: op.Call) -> op.Response:
         answer = await self._usage.usage(self._c, call.get_usage)
@@ -305,10 +258,10 @@ HANDLERS: Final[dict[int, Handler]] = {
     op.Call.GET_FLAGS: OperatorService.get_flags,
     op.Call.GET_VERSION: OperatorService.get_version,
     op.Call.GET_METRICS: OperatorService.get_metrics,
-    op.Call.GET_STATE: OperatorService.get_state,
-    op.Call.GET_AGENTS: OperatorService.get_agents,
-    op.Call.GET_FRAMEWORKS: OperatorService.get_frameworks,
-    op.Call.GET_EXECUTORS: OperatorService.get_executors,
+    op.Call.GET_STATE: lambda service, _: service.snapshots.state(),
+    op.Call.GET_AGENTS: lambda service, _: service.snapshots.agents(),
+    op.Call.GET_FRAMEWORKS: lambda service, _: service.snapshots.frameworks(),
+    op.Call.GET_EXECUTORS: lambda service, _: service.snapshots.executors(),
     op.Call.GET_TASKS: OperatorService.get_tasks,
     op.Call.GET_ROLES: lambda service, call: service.roles.get_roles(call),
     op.Call.GET_WEIGHTS: lambda service, call: service.roles.get_weights(call),

@@ -99,5 +99,5 @@ class Shell:
                 self._armed_s = loop.time() + LOOK_S
                 self._timer = loop.call_at(self._armed_s, self._wake)
             return
-        self.guarded("tick", self.core.tick, self.now(), time.thread_time, self.turns.behind)
+        self.guarded("tick", self.core.tick, self.now(), time.thread_time, self.turns.late)
         self.rearm()

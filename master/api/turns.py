@@ -18,6 +18,12 @@ BUDGET_S: Final = 0.02
 # after a change of leader, and each waits for two rounds more than the one before it.
 SHORT_S: Final = 0.003
 HURRY_S: Final = 1.0
+# What has waited for so long, that is for several rounds, shows that more arrives than is
+# dealt with.  A busy master that keeps up always has something waiting, for a round or two.
+LATE_S: Final = 0.06
+
+
+_Waiting = tuple[Callable[[], object], float, asyncio.Future[Any] | None]
 
 
 class Turns:
@@ -32,8 +38,9 @@ class Turns:
         self._until_s: float | None = None
         # Steps that are short, which come first, with half of each round for them.
         self._short: deque[Callable[[], object]] = deque()
-        # The other steps, each with who waits for what it returns (None: nobody).
-        self._waiting: deque[tuple[Callable[[], object], asyncio.Future[Any] | None]] = deque()
+        # The other steps, each with since when it waits, and who waits for what it returns
+        # (None: nobody).
+        self._waiting: deque[_Waiting] = deque()
 
     def free(self) -> bool:
         """Whether a step may be taken at once."""
@@ -49,6 +56,11 @@ class Turns:
         """Whether something waits for its turn."""
         return bool(self._waiting or self._short)
 
+    @property
+    def late(self) -> bool:
+        """Whether more arrives than is dealt with: something has waited for LATE_S."""
+        return bool(self._waiting) and self._loop.time() - self._waiting[0][1] > LATE_S
+
     def spent(self) -> bool:
         """Whether this round's budget is used up, for a step that can be parted."""
         return self._until_s is not None and self._loop.time() >= self._until_s
@@ -61,7 +73,7 @@ class Turns:
         if short:
             self._short.append(step)
         else:
-            self._waiting.append((step, None))
+            self._waiting.append((step, self._loop.time(), None))
 
     def hurry(self) -> None:
         """A stream has come; see SHORT_S."""
@@ -72,7 +84,7 @@ class Turns:
         if self._until_s is None:
             self._begin()
         done: asyncio.Future[bool] = self._loop.create_future()
-        self._waiting.append((step, done))
+        self._waiting.append((step, self._loop.time(), done))
         return await done
 
     def _begin(self) -> float:
@@ -95,7 +107,7 @@ class Turns:
             if self._loop.time() >= half_s:
                 break
         while self._waiting:
-            step, done = self._waiting.popleft()
+            step, _, done = self._waiting.popleft()
             if done is None:
                 step()
             elif done.done():

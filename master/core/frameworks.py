@@ -187,6 +187,10 @@ def _admit(c: Cluster, link: int, call: sched.Call, asked: _Asked, now: Now) -> 
     c.timers.cancel("standby-hold", framework_id)
     c.counters["frameworks_subscribed"] += 1
     put_info(c, framework, info, asked.roles, asked.suppressed, now)
+    # What agents sent while it was away went to nobody.
+    repeat = agent_pb2.Event.RepeatUpdates(framework_id=info.id)
+    event = agent_pb2.Event(type=agent_pb2.Event.REPEAT_UPDATES, repeat_updates=repeat)
+    _tell_agents(c, framework, event)
     _put_filters(framework, call.subscribe.offer_constraints, asked.constraints, asked.min_free)
     offering.heard(c, framework, now)
     return framework
@@ -249,12 +253,14 @@ def put_info(
         needs.roles_changed(c, framework)
     if not changed:
         return
-    update = agent_pb2.Event(
-        type=agent_pb2.Event.UPDATE_FRAMEWORK,
-        update_framework=agent_pb2.Event.UpdateFramework(framework_info=info),
-    )
+    update = agent_pb2.Event(type=agent_pb2.Event.UPDATE_FRAMEWORK)
+    update.update_framework.framework_info.CopyFrom(info)
+    _tell_agents(c, framework, update)
+
+
+def _tell_agents(c: Cluster, framework: Framework, event: agent_pb2.Event) -> None:
     for agent_id in sorted(agents_of(framework)):
-        c.to_agent(c.agents[agent_id], update)
+        c.to_agent(c.agents[agent_id], event)
 
 
 def _put_filters(

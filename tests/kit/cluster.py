@@ -160,6 +160,9 @@ def internal_errors(log: str) -> list[str]:
 class Cluster:
     """See the module's docstring.  `flags` are those of the master."""
 
+    # How its commands are run.
+    mesos_py: tuple[str, ...] = MESOS_PY
+
     def __init__(self, directory: Path, **flags: str) -> None:
         self.directory = directory
         # Tasks may run as other users: they must reach their sandboxes.
@@ -348,7 +351,7 @@ class Cluster:
     def cli(self, *args: str, **options: Any) -> Ended:
         """Run a `mesos-py` command with this master to its end."""
         ended = subprocess.run(
-            [*MESOS_PY, *args],
+            [*self.mesos_py, *args],
             cwd=self.directory,
             env={**environment(self.address), **options.pop("env", {})},
             capture_output=True,

@@ -3,6 +3,7 @@
 import random
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -269,6 +270,7 @@ def test_whatever_is_taken_back_is_above_a_guarantee_needed_and_of_use(seed, vic
     Campaign(seed, victims).go(200)
 
 
+@pytest.mark.long
 def test_100_000_random_steps_keep_the_rules():
     steps = 1000 * settings().max_examples  # 100,000 but in the fast profile
     kills = alone = 0

@@ -358,9 +358,9 @@ async def test_news_of_a_leader_after_the_one_that_was_left(zk, path) -> None:
     early = asyncio.create_task(detector.news(first))
     # The same one elected anew is news as well, and so is any that leads already.
     for _ in range(2):
-        async with contending(zk.url(path), port=first.port):
-            await asyncio.wait_for(early, LIMIT_S)
-            await asyncio.wait_for(detector.news(Address("127.0.0.1", 5002)), LIMIT_S)
+        async with contending(zk.url(path), port=first.port), asyncio.timeout(LIMIT_S):
+            await early
+            await detector.news(Address("127.0.0.1", 5002))
             early = asyncio.create_task(detector.news(first))
             await asyncio.sleep(0.05)
             assert not early.done()

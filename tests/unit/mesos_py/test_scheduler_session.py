@@ -380,6 +380,7 @@ def test_closed_session_sends_no_more_but_what_was_queued():
     assert kinds(taken(sess)) == ["KILL"]
 
 
+@pytest.mark.long
 def test_gone_offers_are_remembered_for_a_while_only():
     sess = subscribed_session(*[make_offer(f"o{n}") for n in range(10_001)])
     sess.lost("cut")

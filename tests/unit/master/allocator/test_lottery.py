@@ -89,6 +89,7 @@ def test_an_empty_drum_gives_nothing():
 # ---- The tree -----------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_agents_go_to_roles_by_weight_and_to_the_frameworks_of_a_role_equally():
     h = harness(seed=1)
     h.rule("heavy", weight=3.0)
@@ -98,6 +99,7 @@ def test_agents_go_to_roles_by_weight_and_to_the_frameworks_of_a_role_equally():
     assert fits(drawn(h, 8000), {"f": 3 / 8, "g": 3 / 8, "h": 1 / 4})
 
 
+@pytest.mark.long
 def test_chances_multiply_down_the_tree():
     h = harness(seed=2)
     h.rule("a", weight=2.0)
@@ -147,6 +149,7 @@ def preferred_by_both(kind) -> Counter:
     return drawn(h, 4000)
 
 
+@pytest.mark.long
 def test_a_preferred_agent_is_shared_by_weight_though_the_light_one_always_wants_it():
     assert fits(preferred_by_both(LotteryAllocator), {"heavy": 0.75, "light": 0.25})
     assert set(preferred_by_both(DrfAllocator)) == {"light"}
@@ -162,6 +165,7 @@ def test_tickets_of_those_who_cannot_use_an_agent_are_shared_by_the_others_by_we
     assert fits(drawn(h, 4000), {"A": 0.25, "B": 0.75})
 
 
+@pytest.mark.long
 def test_whoever_wakes_up_together_is_drawn_by_weight_too():
     h = harness(seed=7)
     h.rule("a", weight=3.0)
@@ -267,6 +271,7 @@ def _and_back(h: AllocatorHarness):
     return grants
 
 
+@pytest.mark.long
 def test_a_weight_that_changes_counts_from_the_next_draw():
     h = harness(seed=8)
     h.framework("f", "r")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from master.api.turns import HURRY_S, Turns
+from master.api.turns import HURRY_S, LATE_S, Turns
 
 
 @pytest.fixture
@@ -148,3 +148,18 @@ async def test_short_steps_have_the_whole_round_if_nobody_else_waits(turns, seco
         turns.queue(step(seconds, taken, number, takes=0.003), short=True)
     await asyncio.sleep(0)
     assert taken == [0, 1, 2, 3]
+
+
+async def test_it_is_late_only_when_something_has_waited_for_several_rounds(turns, seconds):
+    assert not turns.late
+    for _ in range(3):
+        turns.queue(step(seconds, [], "a", takes=0.02))
+    assert turns.behind
+    assert not turns.late
+    seconds[0] += LATE_S + 0.001
+    assert turns.late
+    # One step per round, so that the second and the third still are the oldest for a while.
+    for _ in range(3):
+        assert turns.late
+        await asyncio.sleep(0)
+    assert not turns.late

@@ -95,6 +95,7 @@ def test_a_change_of_a_known_agent_keeps_what_others_put_into_the_record(world):
     assert record(world, agent.id).deactivated
 
 
+@pytest.mark.long
 def test_four_thousand_known_agents_come_back_without_a_write():
     world = World(Options(durable=True))
     known = [fresh(world, f"h{n}") for n in range(4000)]

@@ -12,6 +12,7 @@ from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import FakeFramework, World
 
+AgentEvent = agent_pb2.Event
 Call = sched.Call
 Capability = pb.FrameworkInfo.Capability
 MULTI_ROLE = Capability(type=Capability.MULTI_ROLE)
@@ -320,11 +321,65 @@ def test_what_may_change_is_taken_over_and_the_agents_are_told(world):
     framework.info.name = "new name"
     framework.info.capabilities.append(PARTITION_AWARE)
     framework.subscribe()
-    (event,) = agent.take()
+    (event,) = agent.take(AgentEvent.UPDATE_FRAMEWORK)
     assert event.update_framework.framework_info.name == "new name"
     assert record(framework).partition_aware
     framework.subscribe()
+    assert agent.take(AgentEvent.UPDATE_FRAMEWORK) == []
+
+
+def test_who_subscribes_anew_has_all_its_agents_repeat_what_it_has_not_acknowledged(world):
+    agent, other = world.agent(), world.agent()
+    framework, stranger = world.framework(failover_timeout=60.0), world.framework("stranger")
+    framework.start("t1")
+    holder = agent if world.cluster.agents[agent.id].tasks else other
+    idle = other if holder is agent else agent
+    uuid = holder.report("t1", pb.TASK_FINISHED, framework)
+    framework.take()
+    framework.disconnect()
+    holder.take(), idle.take()
+    # The end was told to a scheduler that is gone: the task waits for its acknowledgement.
+    for again in range(3):
+        framework.subscribe()
+        (event,) = holder.take()
+        assert event.type == AgentEvent.REPEAT_UPDATES, again
+        assert event.repeat_updates.framework_id.value == framework.id
+        assert idle.take() == []
+    holder.report("t1", pb.TASK_FINISHED, framework, uuid=uuid)
+    assert [status.uuid for status in framework.updates()] == [uuid]
+    framework.acknowledge(holder, "t1", uuid)
+    holder.take()
+    framework.subscribe()
+    stranger.subscribe()
+    assert holder.take() == []
+
+
+def test_an_agent_without_a_link_is_not_asked_to_repeat_and_nothing_waits_for_it(world):
+    agent = world.agent()
+    framework = world.framework(failover_timeout=60.0)
+    framework.start("t1")
+    agent.disconnect()
+    agent.take()
+    framework.subscribe()
     assert agent.take() == []
+    # It sends all that is not acknowledged when it has registered, by itself.
+    running = agent.task("t1", framework, pb.TASK_RUNNING, "cpus:1;mem:32")
+    events = agent.register(tasks=[running], frameworks=[record(framework).info])
+    assert [event.type for event in events] == [AgentEvent.REGISTERED]
+
+
+def test_after_a_change_of_leader_what_agents_sent_before_their_framework_was_back_is_repeated(
+    world,
+):
+    agent = world.agent()
+    framework = world.framework(failover_timeout=60.0)
+    running = agent.task("t1", framework, pb.TASK_RUNNING, "cpus:1;mem:32")
+    agent.world = framework.world = world.successor()
+    agent.register(tasks=[running], frameworks=[framework.info])
+    agent.report("t1", pb.TASK_RUNNING, framework)
+    framework.subscribe()
+    assert [event.type for event in agent.take()] == [AgentEvent.REPEAT_UPDATES]
+    agent.world.check()
 
 
 def test_an_agent_that_is_away_is_told_of_the_change_when_it_is_back(world):

@@ -173,6 +173,7 @@ def test_a_silent_agent_is_offered_no_more_and_cut_off_once_that_is_stored():
 STEPS = ("back", "vanish", "stored", "wait", "pong")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first", STEPS)
 def test_whatever_the_order_all_agree_in_the_end(first):
     for others in itertools.product(STEPS, repeat=3):

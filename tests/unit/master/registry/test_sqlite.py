@@ -163,6 +163,7 @@ async def test_a_file_that_somebody_holds_is_unavailable(storage, tmp_path):
     assert await read(tmp_path) == {}
 
 
+@pytest.mark.long
 async def test_the_log_does_not_grow_for_ever(storage, tmp_path):
     for n in range(300):
         await storage.write([{"agent/1": bytes([n % 256]) * 50_000}])

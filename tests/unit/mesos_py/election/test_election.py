@@ -258,7 +258,8 @@ async def test_news_ends_a_pause_and_lets_the_attempts_begin_anew() -> None:
     await asyncio.sleep(0)
     assert not resting.done()
     detector.elected.set()
-    await asyncio.wait_for(resting, 10)
+    async with asyncio.timeout(10):
+        await resting
     assert detector.left == [A]
     assert backoff.next() == 50  # the first wait again: half of its bound
 
