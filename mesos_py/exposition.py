@@ -37,14 +37,16 @@ class MetricsServer:
     def __init__(self, render: Render) -> None:
         app = web.Application()
         mount(app, render)
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False)
+        self._runner = web.AppRunner(
+            app, access_log=None, handle_signals=False, shutdown_timeout=0.5
+        )
         self.port = 0
 
     async def start(self, ip: str, port: int) -> int:
         """Bind and serve; the port (0 picks one).  Raises PortInUse."""
         await self._runner.setup()
         try:
-            await web.TCPSite(self._runner, ip, port, shutdown_timeout=0.5).start()
+            await web.TCPSite(self._runner, ip, port).start()
         except OSError as error:
             await self._runner.cleanup()
             reason = error.strerror or str(error)

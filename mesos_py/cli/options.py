@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -59,6 +60,15 @@ timeout_option: Final = click.option(
 json_option: Final = click.option(
     "--json", "as_json", is_flag=True, help="Print an array of JSON objects."
 )
+
+
+def environ_with_master(env_prefix: str) -> dict[str, str]:
+    """The environment for commands whose flags are a class of `mesos_py.config`: their own
+    variable for the master, or else the one where all commands look."""
+    environ = dict(os.environ)
+    if MASTER_VARIABLE in environ:
+        environ.setdefault(f"{env_prefix}MASTER", environ[MASTER_VARIABLE])
+    return environ
 
 
 def open_master(master: str | None, timeout_s: float) -> OperatorClient:

@@ -16,6 +16,13 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "kill": "End a task.",
         "teardown": "End a framework and all its tasks.",
     },
+    "Frameworks": {
+        "mapreduce": "Run MapReduce jobs: Hadoop Streaming, Python, mrjob.",
+        "mpi": "Run MPI programs, built with MPICH or Open MPI.",
+        "rdd": "Run programs written for PySpark's RDDs, or try them in a shell.",
+        "torque": "A PBS batch system (qsub, qstat, qdel) with nodes that come and go.",
+        "webfarm": "Serve a web site from as many servers as it needs.",
+    },
     "Machines": {
         "drain": "End all tasks on an agent, and offer it no more.",
         "deactivate": "Offer nothing of an agent any more.",

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
@@ -15,6 +15,7 @@ from mesos_py.cli.output import discard_stdout
 from mesos_py.cli.running.job import Heard, Instance, Job
 from mesos_py.cli.running.progress import Bar
 from mesos_py.cli.running.relay import Relay
+from mesos_py.cli.running.signals import on_ending_signals
 from mesos_py.cli.running.sink import Prefixed, Sink
 from mesos_py.errors import MesosPyError, NotFound
 from mesos_py.scheduler import SchedulerClient
@@ -82,7 +83,7 @@ class Runner:
         self._client.state_waiting(self._job.wants())
         helpers: list[asyncio.Task[None]] = []
         try:
-            with self._signals():
+            with on_ending_signals(self._on_signal):
                 async with self._client:
                     helpers.append(asyncio.create_task(self._explain()))
                     if self._settings.timeout_s is not None:
@@ -218,19 +219,7 @@ class Runner:
 
     # ---- Giving up -------------------------------------------------------
 
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        for number in numbers:
-            loop.add_signal_handler(number, self._on_signal, number)
-        try:
-            yield
-        finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
-
-    def _on_signal(self, number: int) -> None:
+    def _on_signal(self, number: signal.Signals) -> None:
         now = asyncio.get_running_loop().time()
         if self._signalled_at is None:
             self._signalled_at = now

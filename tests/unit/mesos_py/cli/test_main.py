@@ -49,6 +49,11 @@ def test_our_commands_are_the_entry_points_that_are_summarised():
     assert set(summaries.SUMMARIES) <= ours
 
 
+def test_a_command_is_summarised_once():
+    names = [name for part in summaries.SECTIONS.values() for name in part]
+    assert len(names) == len(set(names))
+
+
 @pytest.mark.parametrize("name", sorted(set(summaries.SUMMARIES) - {"master", "agent"}))
 def test_each_of_our_commands_loads_and_explains_itself(name, cli):
     ended = cli(name, "--help")
@@ -202,3 +207,20 @@ def test_a_reader_that_went_away_ends_us_quietly():
     os.close(read)
     _, err = process.communicate()
     assert (process.returncode, err) == (141, b"")
+
+
+def test_garbage_is_looked_for_once_the_command_is_imported():
+    script = (
+        "import gc, click\n"
+        "from mesos_py.cli import main\n"
+        "@click.command()\n"
+        "def command():\n"
+        "    click.echo(f'in the command: {gc.isenabled()} {gc.get_freeze_count() > 0}')\n"
+        "def load(name, found):\n"
+        "    click.echo(f'while it is imported: {gc.isenabled()}')\n"
+        "    return command\n"
+        "main._load = load\n"
+        "main.main(['version'])\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert ended.stdout == b"while it is imported: False\nin the command: True True\n"

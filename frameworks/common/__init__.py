@@ -1,0 +1,1 @@
+"""What frameworks share: attempts, blame, locality, commits.  Pure; imports the SDK only."""

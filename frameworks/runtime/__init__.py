@@ -1,0 +1,1 @@
+"""What frameworks do in the world in the same way: processes, connections, files."""
