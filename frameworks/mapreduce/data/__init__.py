@@ -1,0 +1,1 @@
+"""What records go through: splits, formats, partitions, sorting, shuffle, output."""

@@ -1,0 +1,5 @@
+"""`python -m frameworks.mapreduce.hadoop`."""
+
+from frameworks.mapreduce.hadoop.main import main
+
+main()

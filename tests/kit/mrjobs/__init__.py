@@ -1,0 +1,1 @@
+"""Programs written with mrjob, as their users write them; started as scripts."""
