@@ -1,0 +1,1 @@
+"""The implementations of MPI that can be used, behind one interface."""

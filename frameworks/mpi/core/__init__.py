@@ -1,0 +1,1 @@
+"""What an MPI job decides; no IO, no clock."""
