@@ -1,0 +1,1 @@
+"""Torque itself: pbs_server, pbs_mom, and its commands."""

@@ -1,0 +1,1 @@
+"""Slurm, with its PBS commands in front: slurmctld, slurmd and munged."""
