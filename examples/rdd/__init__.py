@@ -1,0 +1,1 @@
+"""Programs on data sets that stay in memory; each runs with `mesos-py rdd submit` as it is."""

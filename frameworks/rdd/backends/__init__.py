@@ -1,0 +1,1 @@
+"""What brings executors: one module for each way."""

@@ -1,0 +1,1 @@
+"""The pure part of the engine: stages, tasks, where they go, and what a loss costs."""
