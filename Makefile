@@ -10,6 +10,7 @@ BIN := .venv/bin
 # What the linters and mypy look at; folders that are not there yet are left out.
 SOURCES := $(wildcard mesos_py master agent frameworks examples bench tests tools)
 FAST_TESTS := $(wildcard tests/unit tests/property)
+SLOW_TESTS := $(wildcard tests/integration tests/system)
 # make test PYTEST_ARGS='-k offers -x'
 PYTEST_ARGS ?=
 # make bench NAME=launch
@@ -26,8 +27,9 @@ help: ## this list
 setup: ## prepare .venv with everything the other targets need
 	@tools/setup.sh
 
-demo: setup ## a master and three agents on this machine, and a framework that uses them
-	@$(BIN)/mesos-py local --agents 3 -- $(BIN)/python -m examples.stdlib_census
+demo: setup ## a master and three agents on this machine; a framework and a MapReduce that use them
+	@$(BIN)/mesos-py local --agents 3 -- sh -ec \
+	    '$(BIN)/python -m examples.stdlib_census && $(BIN)/python -m examples.mapreduce_demo'
 
 proto: setup ## generate mesos_py/v1 from proto/
 	@tools/proto.sh
@@ -50,15 +52,27 @@ lint: setup proto-check ## ruff, import rules, generated code up to date
 types: setup ## mypy --strict
 	@$(BIN)/mypy $(SOURCES)
 
+# Unit and property tests side by side (those of a file in one process: some count what all of it has
+# met), then those with real daemons, which share ports, control groups and networks, one by one.  Both
+# are run whatever the first finds; 5 is pytest's "none was chosen".
 test: setup-for-tests lint types ## lint, types and all tests: unit, property, integration, system
-	@$(BIN)/python -m pytest $(PYTEST_ARGS) --ignore tests/vm tests
+	@fast=0; slow=0; \
+	$(BIN)/python -m pytest -n auto --dist loadfile $(PYTEST_ARGS) $(FAST_TESTS) || fast=$$?; \
+	$(BIN)/python -m pytest $(PYTEST_ARGS) $(SLOW_TESTS) || slow=$$?; \
+	if [ $$fast = 5 ]; then exit $$slow; elif [ $$slow = 5 ]; then exit $$fast; fi; exit $$((fast | slow))
 
 test-vm: setup ## tests in a virtual machine with cgroup v2 (builds its disk first: a minute or two)
 	@tools/setup.sh --with-vm-packages
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) tests/vm
 
-test-fast: lint types ## lint, types, unit and property tests (short): under a minute
-	@HYPOTHESIS_PROFILE=fast $(BIN)/python -m pytest -n auto $(PYTEST_ARGS) $(FAST_TESTS)
+# The checks run beside the tests, and are shown after them.  Bytecode is kept even where Python is told
+# to keep none: of the tests too it need not be made each time.
+test-fast: setup ## lint, types, unit and property tests without the long ones, all side by side
+	@report=$$(mktemp); trap 'rm -f "$$report"' EXIT; checks=0; tests=0; \
+	$(MAKE) --no-print-directory lint types >"$$report" 2>&1 & \
+	HYPOTHESIS_PROFILE=fast env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto -m 'not long' \
+	    $(PYTEST_ARGS) $(FAST_TESTS) || tests=$$?; \
+	wait $$! || checks=$$?; cat "$$report"; exit $$((checks | tests))
 
 chaos: setup-for-tests ## random faults against a cluster of network namespaces; MINUTES=30 SEED=7 (printed)
 	@$(BIN)/python -m tests.kit.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -30,6 +30,11 @@ BENCHES: Final = {
     "scale": "bench.scale",
     "allocation": "bench.allocation",
     "revocation": "bench.revocation",
+    "mapreduce": "bench.mapreduce",
+    "torque": "bench.torque",
+    "webfarm": "bench.webfarm",
+    "mpi": "bench.mpi",
+    "rdd": "bench.rdd.bench",
 }
 
 
@@ -59,7 +64,21 @@ BENCHES: Final = {
     default="lean",
     help="The master's --front (scale).",
 )
+@click.option("--size-mb", type=click.IntRange(1), help="Of the text (mapreduce, rdd).")
+@click.option("--shuffle-mb", type=click.IntRange(1), help="Of what is shuffled (rdd).")
+@click.option("--runs", type=click.IntRange(1), help="Of each contender (mapreduce, rdd).")
+@click.option(
+    "--only",
+    type=click.Choice(["throughput", "overhead", "locality", "logistic", "tasks", "shuffle"]),
+    help="A part alone (the first three: mapreduce, the others: rdd).",
+)
+@click.option(
+    "--pyspark",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="A Python that has PySpark, to measure beside us (rdd).",
+)
 def main(
+    *,
     names: tuple[str, ...],
     quick: bool,
     results: Path,
@@ -67,10 +86,15 @@ def main(
     peer_load: Path | None,
     sizes: str | None,
     front: str,
+    size_mb: int | None,
+    shuffle_mb: int | None,
+    runs: int | None,
+    only: str | None,
+    pyspark: Path | None,
 ) -> None:
     """Measure NAMES (all by default), each next to its floor."""
     # Whoever ends this ends what it has started, too.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.signal(signal.SIGTERM, _end)
     console = Console()
     for name in names or BENCHES:
         module = importlib.import_module(BENCHES[name])
@@ -83,6 +107,16 @@ def main(
 
             wanted = SIZES if sizes is None else tuple(map(int, sizes.split(",")))
             given = (quick, Choices(wanted, front, peer, peer_load))
+        elif name == "mapreduce":
+            from bench import mapreduce
+
+            text_mb = size_mb or mapreduce.SIZE_MB
+            given = (quick, mapreduce.Choices(text_mb, runs or mapreduce.RUNS, only))
+        elif name == "rdd":
+            from bench.rdd import bench as rdd
+
+            sizes_mb = (size_mb or rdd.SIZE_MB, shuffle_mb or rdd.SHUFFLE_MB)
+            given = (quick, rdd.Choices(*sizes_mb, runs or rdd.RUNS, pyspark, only))
         where = machine()
         if max(where["load_average_before"][0], 0) > 0.5 * (os.cpu_count() or 1):
             console.print("This machine is busy: the figures are those of a busy machine.")
@@ -97,3 +131,10 @@ def main(
         if hasattr(module, "draw"):
             module.draw(result, results)
         console.print(f"{path} and .png", style="dim", highlight=False)
+
+
+def _end(*_: object) -> None:
+    """Once: `timeout` says it to a process and to its group, and the second must not end what
+    the first has begun."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(128 + signal.SIGTERM)

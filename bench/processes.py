@@ -41,7 +41,8 @@ def cpu_seconds(pids: Sequence[int]) -> float:
     return used
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """For `preexec_fn`, in a process without threads."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
@@ -70,7 +71,7 @@ class Processes:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509 (no threads here)
+                preexec_fn=end_with_parent,  # noqa: PLW1509 (no threads here)
             )
         self._running.append((name, process))
         return process
@@ -105,7 +106,18 @@ class Processes:
         """Run a process to its end; what it wrote as JSON into the file `--out`."""
         out = self.directory / f"{name}.json"
         out.unlink(missing_ok=True)
-        process = self.start(name, [*argv, "--out", str(out)])
+        self.finish(name, [*argv, "--out", str(out)], within_s)
+        return json.loads(out.read_text())
+
+    def finish(
+        self,
+        name: str,
+        argv: Sequence[str],
+        within_s: float,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """Run a process to its end, which must be a good one."""
+        process = self.start(name, argv, env)
         try:
             process.wait(within_s)
         except subprocess.TimeoutExpired:
@@ -113,7 +125,6 @@ class Processes:
         if process.returncode:
             raise BenchFailed(f"{name} ended with {process.returncode}:\n{self.log_end(name)}")
         self._running.remove((name, process))
-        return json.loads(out.read_text())
 
     def log_end(self, name: str) -> str:
         lines = (self.directory / f"{name}.log").read_text(errors="replace").splitlines()

@@ -5,13 +5,16 @@ from __future__ import annotations
 import sys
 
 from agent import flags as agent_flags
+from frameworks.mapreduce.cli import flags as tracker_flags
+from frameworks.rdd import properties
 from master import flags as master_flags
 from mesos_py.config import reference_table
 
 HEAD = """\
 # Configuration of the daemons
 
-Made by `make docs` from the declarations in `master/flags.py` and `agent/flags.py`; do not edit.
+Made by `make docs` from the declarations in `master/flags.py`, `agent/flags.py`,
+`frameworks/mapreduce/cli/flags.py` and `frameworks/rdd/properties.py`; do not edit.
 
 Each flag can be given on the command line, by its variable in the environment, or in a TOML file (`--config FILE`, or
 the variable `MESOS_PY_MASTER_CONFIG` or `MESOS_PY_AGENT_CONFIG`), in this order of precedence. The file has a table for
@@ -33,13 +36,35 @@ that is no flag, ends the daemon with exit code 2 and says which it was and wher
 """
 
 
+RDD = """\
+## Properties of `mesos-py rdd` and SparkConf
+
+Set by `SparkConf().set(name, value)`, `mesos-py rdd submit --conf NAME=VALUE`, or a line of its `--properties-file`, in
+this order of precedence. `spark.executorEnv.NAME` is a variable for executors. Sizes are as in Spark: `512m`, `2g`.
+"""
+
+
+def rdd_table() -> str:
+    """Every property that means something to `frameworks.rdd`."""
+    rows = ["| name | value | default | |", "|---|---|---|---|"]
+    for each in properties.ALL:
+        shown = each.kind.show(each.default)
+        default = f"`{shown}`" if shown else "empty"
+        kind = each.kind.metavar.replace("|", "\\|")
+        rows.append(f"| `{each.name}` | {kind} | {default} | {each.help} |")
+    return "\n".join(rows)
+
+
 def page() -> str:
     """The whole page."""
     master = reference_table(master_flags.MasterFlags, master_flags.ENV_PREFIX)
     agent = reference_table(agent_flags.AgentFlags, agent_flags.ENV_PREFIX)
+    tracker = reference_table(tracker_flags.TrackerFlags, tracker_flags.ENV_PREFIX)
     return (
         f"{HEAD}\n## `mesos-py master`\n\n{master.rstrip()}\n\n"
-        f"## `mesos-py agent`\n\n{agent.rstrip()}\n"
+        f"## `mesos-py agent`\n\n{agent.rstrip()}\n\n"
+        f"## `mesos-py mapreduce tracker`\n\n{tracker.rstrip()}\n\n"
+        f"{RDD}\n{rdd_table()}\n"
     )
 
 

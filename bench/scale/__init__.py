@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from bench.processes import Processes, processes
+from bench.processes import BenchFailed, Processes, processes
 from bench.report import Result, Row
 from bench.scale.beside import measure_peer
 from bench.scale.peers import Load
@@ -54,8 +54,7 @@ def run(quick: bool, choices: Choices | None = None) -> Result:
         rows += _rows(load, found, delays)
         details[str(load.agents)] = found
         if chosen.peer is not None and chosen.peer_load is not None:
-            with processes() as running:
-                theirs = measure_peer(chosen.peer, chosen.peer_load, running, load)
+            theirs = _beside(chosen.peer, chosen.peer_load, load)
             rows += _rows_beside(theirs)
             details[str(load.agents)]["peer"] = theirs
     load = loads[-1]
@@ -84,6 +83,16 @@ def measure(load: Load, front: str) -> dict[str, Any]:
     with processes() as running:
         process, address = running.daemon("master", "--front", front)
         return _play(running, load, address, process.pid)
+
+
+def _beside(program: Path, load_program: Path, load: Load) -> dict[str, Any]:
+    """What the peer does under this load; `failed` says why if it did not get through."""
+    try:
+        with processes() as running:
+            found: dict[str, Any] = measure_peer(program, load_program, running, load)
+            return found
+    except BenchFailed as error:
+        return {"failed": str(error)}
 
 
 def _play(running: Processes, load: Load, address: str, pid: int) -> dict[str, Any]:
@@ -146,6 +155,8 @@ def _rows(load: Load, found: dict[str, Any], delays: list[float]) -> list[Row]:
 
 
 def _rows_beside(theirs: dict[str, Any]) -> list[Row]:
+    if "failed" in theirs:
+        return [_row("  Apache Mesos: did not get through", [0.0], "1/s", 0, note=theirs["failed"])]
     delay = theirs["probe_total_minus_1s_ms"]
     if delay is None:
         return [_row("  Apache Mesos: no probe came through", [theirs["launches_per_s"]], "1/s", 0)]

@@ -105,3 +105,15 @@ def test_custom_executor_shares_a_process_among_tasks_and_exchanges_messages(clu
     done = [int(line.split()[-2]) for line in ended.stdout.splitlines() if "has done" in line]
     assert sum(done) == 6
     assert frameworks(cluster) == []
+
+
+def test_mapreduce_programs_write_what_pipelines_write(cluster, tmp_path):
+    (tmp_path / "alpha.py").write_text("import beta\nimport sys\n\nprint(beta.x)\n")
+    (tmp_path / "beta.py").write_text("from gamma import y\nx = y\n")
+    (tmp_path / "gamma.py").write_text("import beta\ny = 1\n")
+    ended = example(cluster, "mapreduce_programs", tmp_path)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    rows = [line.split("  ") for line in ended.stdout.splitlines()]
+    assert [row[0] for row in rows] == ["word count", "inverted index", "join", "sort"]
+    # Two import beta, one imports gamma.
+    assert " 3 lines" in ended.stdout

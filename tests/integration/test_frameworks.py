@@ -118,6 +118,22 @@ def test_an_update_from_before_the_link_broke_comes_once_more_until_it_is_acknow
         assert second.states(task_id) == ["STARTING", "RUNNING", "FINISHED"]
 
 
+def test_each_successor_is_told_at_once_what_its_predecessors_have_not_acknowledged(cluster):
+    """By the agent's own intervals, which double, the last of them would wait for too long."""
+    careless = {"implicit_acknowledgements": False}
+    with Framework(cluster.address, driver=careless) as framework:
+        task_id = framework.launch("true")
+        told = [framework.wait_for("update").uuid]
+        framework.driver.abort()
+    for _ in range(5):
+        with Framework(cluster.address, framework_id=framework.id, driver=careless) as framework:
+            told.append(framework.wait_for("update").uuid)
+            framework.driver.abort()
+    assert len(set(told)) == 1
+    with Framework(cluster.address, framework_id=framework.id) as last:
+        last.status(task_id, TASK_FINISHED)
+
+
 # --- successors -----------------------------------------------------------------------
 
 

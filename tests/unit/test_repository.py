@@ -17,7 +17,17 @@ GENERATED = "mesos_py/v1/"
 MODULE_LINES = 500
 FUNCTION_LINES = 60
 
-CORES = ("master/core/", "master/allocator/", "agent/core/")
+CORES = (
+    "master/core/",
+    "master/allocator/",
+    "agent/core/",
+    "frameworks/common/",
+    "frameworks/mapreduce/core/",
+    "frameworks/mpi/core/",
+    "frameworks/rdd/core/",
+    "frameworks/torque/core/",
+    "frameworks/webfarm/core/",
+)
 FORBIDDEN_IN_CORES = frozenset(
     {"asyncio", "grpc", "kazoo", "time", "random", "os", "socket", "subprocess", "threading"}
 )

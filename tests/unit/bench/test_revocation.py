@@ -31,6 +31,7 @@ def test_without_revocation_the_reactive_one_waits_for_the_greedy_ones_tasks(sce
     assert story.reactive()[0].start_s == 180
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("scenario", "reading"), CASES)
 def test_with_revocation_it_is_as_if_it_was_alone(scenario, reading):
     story = run(scenario, reading)
