@@ -64,7 +64,7 @@ def create_request(
         **({"TINI_KILL_PROCESS_GROUP": "1"} if dockerd.has_init else {}),
         **spec.command_environment,
     }
-    request.config.update(_command(spec.command))
+    request.config.update(_command(spec.command, has_init=dockerd.has_init))
     if spec.command.user:
         request.config["user"] = f"{place.uid}:{place.gid}"
         request.host["group_add"] = [str(gid) for gid in place.groups]
@@ -124,10 +124,15 @@ def _environment(spec: ContainerSpec, name: str) -> dict[str, str]:
     return environment
 
 
-def _command(command: pb.CommandInfo) -> dict[str, Any]:
+def _command(command: pb.CommandInfo, *, has_init: bool) -> dict[str, Any]:
     """As Mesos: a shell's text replaces the image's entry point, words are its arguments."""
     if command.shell or not command.HasField("shell"):
-        return {"entrypoint": ["/bin/sh"], "command": ["-c", command.value]}
+        # The init passes TERM on to all of its group, and ends, and the container with it, when the
+        # shell does: that must not be before what the shell waits for.  A shell that traps TERM
+        # waits, and ends with that one's status.  Without an init the shell is alone in getting
+        # it, and had better become the program.
+        waiting = "trap exit TERM; " if has_init else ""
+        return {"entrypoint": ["/bin/sh"], "command": ["-c", waiting + command.value]}
     words = [command.value] if command.value else []
     words += command.arguments
     return {"command": words} if words else {}

@@ -69,15 +69,17 @@ def test_a_custom_executor_is_given_the_agents_socket():
 
 
 def test_a_dockerd_without_an_init_process_is_asked_for_none():
-    made = request(dockerd=Dockerd(has_init=False))
+    made = request(container_spec("exec server"), dockerd=Dockerd(has_init=False))
     assert made.host["init"] is False
     assert "TINI_KILL_PROCESS_GROUP" not in made.config["environment"]
+    assert made.config["command"] == ["-c", "exec server"]
 
 
 def test_a_shells_text_replaces_the_entry_point():
     made = request(container_spec("echo $X"))
     assert made.config["entrypoint"] == ["/bin/sh"]
-    assert made.config["command"] == ["-c", "echo $X"]
+    # With the init in front, the shell waits for what it runs when both are asked to end.
+    assert made.config["command"] == ["-c", "trap exit TERM; echo $X"]
 
 
 @pytest.mark.parametrize(
