@@ -18,7 +18,7 @@ from agent.containers.spawn import StartRequest
 from tests.kit.waiting import gone, until
 
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 30.0
+LIMIT_S = 90.0
 
 
 class Warden:

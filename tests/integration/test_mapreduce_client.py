@@ -53,7 +53,7 @@ class Served:
 
     def end(self) -> None:
         self.process.terminate()
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=120)
         assert self.process.returncode == 0, (out, err)
 
 
@@ -219,7 +219,7 @@ def test_control_c_kills_the_job_says_so_and_leaves_nothing(cluster, tmp_path):
     )
     until(mark.exists)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=120)
     assert child.returncode == 130, err
     assert b"SIGINT: killing job_" in err
     assert b"was killed" in err

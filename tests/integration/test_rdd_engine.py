@@ -22,7 +22,7 @@ from frameworks.rdd.errors import JobCancelled, JobFailed, NotPicklable
 from tests.kit.waiting import gone, until
 
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 60
+LIMIT_S = 120
 
 
 def executor() -> psutil.Process:

@@ -91,11 +91,11 @@ def test_blocks_are_kept_pushed_out_and_moved_to_disk(driver):
         assert fourth.use() == fourth.expected(6)
     assert [in_memory for _, in_memory in fourth.kept()] == [False, False]
 
-    beat = driver.beats.get(timeout=10)
+    beat = driver.beats.get(timeout=60)
     assert beat.disk_bytes > 2 * 6 * 8 * ARRAY
     assert beat.memory_bytes <= beat.peak_bytes <= 16 << 20
     driver.send(Forget(rdds=(2, 3, 4, 5)))
-    while driver.beats.get(timeout=10).disk_bytes:
+    while driver.beats.get(timeout=60).disk_bytes:
         pass
     driver.kept.clear()
 

@@ -27,7 +27,7 @@ from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import FRAMEWORK, framework_info
 from tests.kit.waiting import gone
 
-LIMIT_S: Final = 30.0
+LIMIT_S: Final = 90.0
 Call = agent_pb2.Call
 Event = agent_pb2.Event
 

@@ -23,7 +23,7 @@ from tests.kit.dockerd import IMAGE, PrivateDockerd
 
 Docker = pb.ContainerInfo.DockerInfo
 AGENT_ID: Final = "A1"
-LIMIT_S: Final = 30.0
+LIMIT_S: Final = 90.0
 
 
 def container_info(

@@ -21,7 +21,7 @@ from mesos_py.election.zookeeper.contender import ZooKeeperContender
 from tests.kit.candidate import info_of
 from tests.kit.proxy import Proxy
 
-LIMIT_S: Final = 30.0
+LIMIT_S: Final = 90.0
 _LOOK_S: Final = 0.005
 
 

@@ -26,7 +26,7 @@ P = ParamSpec("P")
 
 ADDRESS: Final = "192.0.2.1"
 NEIGHBOUR: Final = "192.0.2.2"
-_LIMIT_S: Final = 10.0
+_LIMIT_S: Final = 60.0
 _FORWARD: Final = Path("/proc/sys/net/ipv4/ip_forward")
 
 

@@ -32,7 +32,7 @@ from frameworks.rdd.messages import (
 from frameworks.rdd.nodes import Mapped, Node, ShuffleDependency, Slices
 from frameworks.rdd.partitioners import Partitioner
 
-PATIENCE_S = 30.0
+PATIENCE_S = 90.0
 
 
 class Driver:

@@ -11,7 +11,7 @@ from mesos_py.scheduler import Scheduler, SchedulerDriver
 from mesos_py.testing.builders import make_framework
 
 QUICK = LinkTimeouts(backoff_first_s=0.01, backoff_cap_s=0.02, connect_s=5)
-PATIENCE_S = 10
+PATIENCE_S = 60
 
 
 # A kind of call that only a later protocol has.

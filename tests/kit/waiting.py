@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-LIMIT_S: Final = 30.0
+LIMIT_S: Final = 90.0
 
 
 def until(done: Callable[[], object], limit_s: float = LIMIT_S) -> None:

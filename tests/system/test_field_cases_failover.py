@@ -18,7 +18,7 @@ pytestmark = pytest.mark.needs("root", "nft", "unshare", "nsenter")
 
 HEARTBEAT_S = 1.0
 # What a busy machine may take beyond the time that is promised.
-SLACK_S = 3.0
+SLACK_S = 15.0
 
 
 def pids(cluster: ChaosCluster) -> dict[str, int]:
@@ -56,7 +56,7 @@ def test_a_first_connect_into_the_void_and_a_link_that_dies_without_a_word(tmp_p
         cluster.sleep(8)
         assert cluster.count("registered", pid=cluster.scheduler.process.pid) == 0
         cluster.wires.remove(cut)
-        cluster.wait_for("update", state="FINISHED", limit_s=10)
+        cluster.wait_for("update", state="FINISHED", limit_s=30)
 
         begun = boottime_s()
         cluster.wires.add(cut)
@@ -64,7 +64,7 @@ def test_a_first_connect_into_the_void_and_a_link_that_dies_without_a_word(tmp_p
         cluster.sleep(max(0.0, begun + 15 - boottime_s()))
         healed = boottime_s()
         cluster.wires.remove(cut)
-        cluster.wait_until(lambda: cluster.runs_since(healed), 10)
+        cluster.wait_until(lambda: cluster.runs_since(healed), 30)
         cluster.prove()
 
 
@@ -114,7 +114,7 @@ def test_what_ended_while_its_agent_was_dead_is_told_and_not_run_again(tmp_path)
         running = pids(cluster)
         cluster.take_down("agent0", "kill")
         # By then all short ones have ended on their own.
-        cluster.wait_until(lambda: all(task.startswith("long") for task in pids(cluster)), 15)
+        cluster.wait_until(lambda: all(task.startswith("long") for task in pids(cluster)), 60)
         cluster.bring_up("agent0")
         for task_id in running:
             if not task_id.startswith("long"):
