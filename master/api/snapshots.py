@@ -9,18 +9,15 @@ left out.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from master.api import convert
+from master.api.slices import SLICE_S, sliced
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
 from mesos_py.errors import NotFound
 from mesos_py.v1 import operator_pb2 as op
-
-# A quarter of a round (turns.py).
-SLICE_S: Final = 0.005
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -137,15 +134,4 @@ class Snapshots:
         return answer()
 
     async def _sliced(self, convert: Callable[[T], M | None], items: Iterable[T]) -> list[M]:
-        """What `convert` makes of each, without the Nones."""
-        loop = asyncio.get_running_loop()
-        found: list[M] = []
-        until_s = loop.time() + self._slice_s
-        for item in items:
-            made = convert(item)
-            if made is not None:
-                found.append(made)
-            if loop.time() >= until_s:
-                await asyncio.sleep(0)
-                until_s = loop.time() + self._slice_s
-        return found
+        return await sliced(convert, items, self._slice_s)

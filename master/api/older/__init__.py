@@ -1,0 +1,1 @@
+"""The JSON pages that dashboards and clients of Apache Mesos poll: /state and its siblings."""
