@@ -57,10 +57,14 @@ def all_run(cluster, tracker, kind, count, job=JOB):
     return running()
 
 
-def all_failed(cluster, tracker, kind):
-    """The attempts that have failed, once there are any."""
-    cluster.wait_for(tracker, lambda view: getattr(view, f"{kind}s").attempts_failed)
-    return [each for each in attempts(cluster, tracker, kind) if each.state == "failed"]
+def all_failed(cluster, tracker, kind, count=1):
+    """The attempts that have failed, once there are so many."""
+
+    def failed():
+        return [each for each in attempts(cluster, tracker, kind) if each.state == "failed"]
+
+    until(lambda: len(failed()) >= count)
+    return failed()
 
 
 # ---- Each process, in each phase -------------------------------------------------------------
@@ -81,9 +85,10 @@ def test_what_is_killed_with_a_worker_is_done_again(cluster, role):
             assert len(failed) == 1
             assert "killed by SIGKILL" in failed[0].failure.message
         else:
-            # All that it had, and only that.
-            assert len({each.worker_id for each in failed}) == 1
+            # All that it had, and only that; the tracker hears of one after the other.
             there = [each for each in running if each.worker_id == failed[0].worker_id]
+            failed = all_failed(cluster, tracker, phase, len(there))
+            assert len({each.worker_id for each in failed}) == 1
             assert {each.attempt for each in failed} == {each.attempt for each in there}
             said = {each.failure.message for each in failed}
             how = "signal SIGKILL" if role == "worker" else "(zygote) was killed by SIGKILL"
