@@ -160,13 +160,15 @@ class Metrics:
 
 @dataclass(frozen=True, slots=True)
 class Succeeded:
-    """result: pickled, if it is small; otherwise `result_block`, to be fetched.
+    """result: pickled, if it is small; otherwise `result_block`, of `result_bytes`, to be
+    fetched.
     output: of a map task.  accumulators: pickled dict of id -> what this task has added;
     b"" if nothing.
     """
 
     result: bytes | None = None
     result_block: BlockId | None = None
+    result_bytes: int = 0
     output: MapOutput | None = None
     accumulators: bytes = b""
     metrics: Metrics = field(default_factory=Metrics)

@@ -139,6 +139,7 @@ class Driver:
         assert outcome.result_block is not None
         address = self.hello.block_address
         data = self.backend.blocks.fetch(address, outcome.result_block).result(PATIENCE_S)
+        assert len(data) == outcome.result_bytes
         self.send(Forget(results=(task_id,)))
         return pickle.loads(data)
 

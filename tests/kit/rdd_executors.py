@@ -132,7 +132,7 @@ class Executor:
         block: BlockId = ("result", task.task_id, 0)
         with self.backend.blocks.lock:
             self.backend.blocks.content[self.name, block] = result
-        return Succeeded(result_block=block)
+        return Succeeded(result_block=block, result_bytes=len(result))
 
     def _write(self, shuffle: ShuffleDependency, task: RunTask, pairs: Iterator[Any]) -> MapOutput:
         parts: dict[int, list[Any]] = {}

@@ -14,6 +14,7 @@ from typing import Any
 
 from frameworks.rdd.core.core import Core
 from frameworks.rdd.core.effects import Added, Deliver, Drop, Ended, Failure, Fetch, Send, Want
+from frameworks.rdd.core.hearing import MOST_FETCHES
 from frameworks.rdd.core.rules import Rules
 from frameworks.rdd.core.stages import Plan
 from frameworks.rdd.messages import (
@@ -305,7 +306,8 @@ class World:
                 return Succeeded(result, accumulators=b"1")
             self.big[task.task_id] = result
             place.results.add(task.task_id)
-            return Succeeded(result_block=("result", task.task_id, 0))
+            block = ("result", task.task_id, 0)
+            return Succeeded(result_block=block, result_bytes=len(result))
         shuffle = work.shuffle
         count = shuffle.partitioner.partitions
         path = f"{place.name}/{place.host}/{shuffle.shuffle_id}/{task.split}-{task.task_id}"
@@ -367,6 +369,7 @@ class World:
                 self.ended[effect.job] = effect.failure
             elif isinstance(effect, Fetch):
                 self.fetches[effect.task_id] = effect
+                assert len(self.fetches) <= MOST_FETCHES
             elif isinstance(effect, Added):
                 self.added.append(effect.accumulators)
             elif isinstance(effect, Want):
@@ -420,6 +423,8 @@ class World:
         assert not state.by_shuffle
         assert not state.tasks
         assert not state.fetching
+        assert not state.unfetched
+        assert not state.under_way
         assert not state.by_turn
         assert not state.turns
         assert not state.held

@@ -192,6 +192,7 @@ class Core:
             state.kept.lost(executor_id)
             self.where.lost(executor_id)
             state.blame.forget(executor_id)
+            self._hearing.results_lost(executor_id, now_s)
             ended = [state.end(task_id, now_s) for task_id in sorted(executor.running)]
             attempts = [each for each in ended if each is not None]
             if blame:
@@ -224,6 +225,7 @@ class Core:
 
     def settle(self, now_s: float) -> tuple[Sequence[Effect], float | None]:
         """What is to be done now, and when time alone asks for another look (None: never)."""
+        self._hearing.fetch()
         wakes = [self._placing.place(now_s)]
         if (twins_s := self._twins.look(now_s)) is not None:
             wakes.append(twins_s)

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from frameworks.rdd.core.effects import Added, Deliver, Failure, Fetch
 from frameworks.rdd.core.jobs import Jobs
-from frameworks.rdd.core.state import Attempt, Executor, JobState, Part, Stage, State
+from frameworks.rdd.core.state import Attempt, Coming, Executor, JobState, Part, Stage, State
 from frameworks.rdd.messages import (
     PAYLOAD,
+    BlockId,
     Died,
     FetchLost,
     Forget,
@@ -23,6 +24,8 @@ from mesos_py.errors import shortened
 MOST_OTHERS = 8
 # A task that has failed waits so long for another executor than those where it did.
 AVOID_S = 3.0
+# More results at once do not come sooner, and each needs its room in the driver's memory.
+MOST_FETCHES = 8
 
 
 class Hearing:
@@ -41,7 +44,7 @@ class Hearing:
         attempt = state.end(task_id, now_s)
         assert attempt is not None
         stage, index = attempt.stage, attempt.index
-        if not stage.jobs or index not in stage.undone:
+        if not stage.jobs or index not in stage.undone or index in stage.fetching:
             self._unwanted(attempt, outcome)
         elif isinstance(outcome, Succeeded):
             self._succeeded(attempt, outcome, now_s)
@@ -59,18 +62,36 @@ class Hearing:
     def fetched(self, task_id: int, result: bytes | None, now_s: float) -> None:
         """A big result is here, or cannot be had (None): it is made again."""
         state = self._state
+        state.under_way.discard(task_id)
         found = state.fetching.pop(task_id, None)
         if found is None:
             return
-        stage, index, executor_id = found
+        stage, index = found.stage, found.index
         stage.fetching.discard(index)
-        state.send(executor_id, Forget(results=(task_id,)))
+        state.jobs[stage.jobs[0]].result_bytes -= found.size_bytes
+        state.send(found.executor_id, Forget(results=(task_id,)))
         if index not in stage.undone:
             return
         if result is None:
-            self._not_fetched(stage, index, executor_id, now_s)
+            self._not_fetched(stage, index, found.executor_id, now_s)
         else:
             self._result(stage, index, result, now_s)
+
+    def fetch(self) -> None:
+        """Begin with the results that have waited longest, as many as may come at once."""
+        state = self._state
+        while state.unfetched and len(state.under_way) < MOST_FETCHES:
+            task_id = state.unfetched.popleft()
+            if (coming := state.fetching.get(task_id)) is not None:
+                state.under_way.add(task_id)
+                state.effects.append(Fetch(task_id, coming.address, coming.block))
+
+    def results_lost(self, executor_id: str, now_s: float) -> None:
+        """Those that it still has: nobody need try to fetch them."""
+        state = self._state
+        for task_id, coming in list(state.fetching.items()):
+            if coming.executor_id == executor_id and task_id not in state.under_way:
+                self.fetched(task_id, None, now_s)
 
     def executor_lost(self, attempts: Iterable[Attempt], reason: str, now_s: float) -> None:
         """What ran there, when it may have been the reason."""
@@ -121,10 +142,7 @@ class Hearing:
             self._jobs.part_done(stage, index, now_s)
         elif outcome.result_block is not None:
             self._count(stage, index, outcome)
-            stage.fetching.add(index)
-            state.fetching[attempt.task_id] = (stage, index, attempt.executor.id)
-            address = attempt.executor.address
-            state.effects.append(Fetch(attempt.task_id, address, outcome.result_block))
+            self._big_result(attempt, outcome.result_block, outcome.result_bytes, now_s)
         else:
             self._count(stage, index, outcome)
             self._result(stage, index, outcome.result or b"", now_s)
@@ -145,20 +163,39 @@ class Hearing:
             part.counted = True
             self._state.effects.append(Added(stage.jobs[0], outcome.accumulators))
 
-    def _result(self, stage: Stage, index: int, result: bytes, now_s: float) -> None:
+    def _big_result(self, attempt: Attempt, block: BlockId, size_bytes: int, now_s: float) -> None:
+        """It stays where it is until it is its turn; for good if there is no room for it."""
         state = self._state
-        job = state.jobs[stage.jobs[0]]
-        job.result_bytes += len(result)
-        most = state.rules.max_result_bytes
-        if most and job.result_bytes > most:
-            text = (
-                f"{title(job)} failed: its results have {job.result_bytes} bytes so far, more "
-                f"than spark.driver.maxResultSize ({most} bytes)"
-            )
-            self._jobs.end(job, Failure(text), now_s)
+        stage, executor = attempt.stage, attempt.executor
+        if not self._has_room(stage, size_bytes, now_s):
+            state.send(executor.id, Forget(results=(attempt.task_id,)))
             return
-        state.effects.append(Deliver(job.number, index, result))
-        self._jobs.part_done(stage, index, now_s)
+        stage.fetching.add(attempt.index)
+        state.fetching[attempt.task_id] = Coming(
+            stage, attempt.index, executor.id, executor.address, block, size_bytes
+        )
+        state.unfetched.append(attempt.task_id)
+
+    def _result(self, stage: Stage, index: int, result: bytes, now_s: float) -> None:
+        if self._has_room(stage, len(result), now_s):
+            self._state.effects.append(Deliver(stage.jobs[0], index, result))
+            self._jobs.part_done(stage, index, now_s)
+
+    def _has_room(self, stage: Stage, size_bytes: int, now_s: float) -> bool:
+        """For one more result of the stage's job, which ends if there is none."""
+        job = self._state.jobs[stage.jobs[0]]
+        job.result_bytes += size_bytes
+        most = self._state.rules.max_result_bytes
+        if not most or job.result_bytes <= most:
+            return True
+        # With this one.
+        ended = len(stage.splits) - len(stage.undone) + len(stage.fetching) + 1
+        text = (
+            f"{title(job)} failed: the results of {ended} of its {len(stage.splits)} partitions "
+            f"have {job.result_bytes} bytes, more than spark.driver.maxResultSize ({most} bytes)"
+        )
+        self._jobs.end(job, Failure(text), now_s)
+        return False
 
     def _not_fetched(self, stage: Stage, index: int, executor_id: str, now_s: float) -> None:
         """Made again, elsewhere if that can be.  From an executor that is there it is no

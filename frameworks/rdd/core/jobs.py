@@ -243,9 +243,9 @@ class Jobs:
             del state.by_shuffle[stage.shuffle.shuffle_id]
         for index in list(stage.running):
             self._cancel(stage, reason, index)
-        for task_id in [each for each, (of, _, _) in state.fetching.items() if of is stage]:
-            _, _, executor_id = state.fetching.pop(task_id)
-            state.send(executor_id, Forget(results=(task_id,)))
+        for task_id in [each for each, of in state.fetching.items() if of.stage is stage]:
+            coming = state.fetching.pop(task_id)
+            state.send(coming.executor_id, Forget(results=(task_id,)))
         self._clear(stage)
         ended: StageStatus = "COMPLETE" if stage.ended_s is not None else "FAILED"
         if stage.tries:

@@ -22,7 +22,8 @@ class Rules:
     stage is done; beside running tasks at most the share `twin_share` of them.
     idle_s, idle_keeping_s: an executor without and with kept partitions goes after so long
     without work, where the backend can get others.
-    max_result_bytes: of all results of one job; 0: any.
+    max_result_bytes: of all results of one job, those included that are still to be fetched;
+    0: any.
     """
 
     max_failures: int = 4

@@ -17,7 +17,7 @@ from frameworks.rdd.core.pending import Pending
 from frameworks.rdd.core.rules import Rules
 from frameworks.rdd.core.stages import Plan
 from frameworks.rdd.core.views import JobView, StageView
-from frameworks.rdd.messages import FromDriver, Raised
+from frameworks.rdd.messages import BlockId, FromDriver, Raised
 from frameworks.rdd.nodes import ShuffleDependency
 
 # Of jobs and stages that have ended so many are remembered, for people.
@@ -150,9 +150,22 @@ class Stage:
         return found
 
 
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """A big result that an executor has, and which is to be fetched."""
+
+    stage: Stage
+    index: int
+    executor_id: str
+    address: str
+    block: BlockId
+    size_bytes: int
+
+
 @dataclass(slots=True, eq=False)
 class JobState:
-    """stages: all that were begun for it, in order."""
+    """stages: all that were begun for it, in order.  result_bytes: of what was delivered, and
+    of what is to be fetched."""
 
     number: int
     final: Stage
@@ -183,8 +196,11 @@ class State:
         self.stages: dict[int, Stage] = {}
         self.by_shuffle: dict[int, Stage] = {}
         self.tasks: dict[int, Attempt] = {}
-        # Results on their way: task id -> (stage, index, executor id).
-        self.fetching: dict[int, tuple[Stage, int, str]] = {}
+        # By the tasks that have made them: what is fetched, or waits for that.
+        self.fetching: dict[int, Coming] = {}
+        self.unfetched: deque[int] = deque()
+        # Also those whose jobs have ended meanwhile.
+        self.under_way: set[int] = set()
         self.turns = Turns("fair" if rules.fair else "fifo")
         self.by_turn: dict[int, Stage] = {}
         self.held: dict[str, int] = {}
@@ -282,4 +298,14 @@ class State:
                 self.turns.add(each.turn, "normal", self.held.get(pool, 0))
 
 
-__all__ = ["REMEMBERED", "Attempt", "Executor", "JobState", "Pack", "Part", "Stage", "State"]
+__all__ = [
+    "REMEMBERED",
+    "Attempt",
+    "Coming",
+    "Executor",
+    "JobState",
+    "Pack",
+    "Part",
+    "Stage",
+    "State",
+]

@@ -74,7 +74,7 @@ def _compute(work: StageWork, env: TaskEnvironment) -> tuple[Outcome, int]:
         os.close(fd)
         raise
     block = ("result", env.task.task_id, 0)
-    return Succeeded(result_block=block, accumulators=added), fd
+    return Succeeded(result_block=block, result_bytes=len(data), accumulators=added), fd
 
 
 def _added() -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from frameworks.rdd.core.effects import Failure
+from frameworks.rdd.core.hearing import MOST_FETCHES
 from frameworks.rdd.core.rules import Rules
 from frameworks.rdd.messages import (
     AddFiles,
@@ -160,6 +161,67 @@ def test_results_beyond_the_limit_end_the_job():
         if world.running():
             world.finish(*world.running()[0])
     assert "spark.driver.maxResultSize (5 bytes)" in text(world, job)
+
+
+def test_results_that_have_no_room_are_not_fetched():
+    """Of one digit each: what is being fetched counts, and what could not be had does not."""
+    world = World(Rules(max_result_bytes=2))
+    world.join("a", slots=3)
+    world.big_results = True
+    job = world.submit(world.source(4))
+    first, second, third = (task for _, task in world.running())
+    world.finish("a", first)
+    world.fetched(first, ok=False)
+    world.finish("a", second)
+    world.fetched(second)
+    world.finish("a", third)
+    assert job not in world.ended
+    world.finish(*world.running()[0])
+    assert text(world, job) == (
+        "job 1 (count) failed: the results of 3 of its 4 partitions have 3 bytes, more than "
+        "spark.driver.maxResultSize (2 bytes)"
+    )
+    assert list(world.fetches) == [third]
+    world.finish_all()
+    world.check_nothing_left()
+
+
+def test_few_results_are_fetched_at_once_and_none_of_those_who_are_gone():
+    world = World()
+    world.join("a", slots=MOST_FETCHES + 1)
+    world.join("b", "h2", slots=2)
+    world.big_results = True
+    job = world.submit(world.source(MOST_FETCHES + 3))
+    for name, task in sorted(world.running()):
+        world.finish(name, task)
+    assert len(world.fetches) == MOST_FETCHES
+    assert not world.running()
+    world.lose("b")
+    # Without having tried to fetch what it had.
+    assert len(world.running()) == 2
+    world.fetched(next(iter(world.fetches)))
+    assert len(world.fetches) == MOST_FETCHES
+    world.finish_all()
+    world.check(job)
+    world.check_nothing_left()
+
+
+def test_a_result_that_is_being_fetched_is_not_fetched_from_its_twin():
+    world = World(Rules(twins=True, twin_quantile=0.0, twin_after_s=0.0, twin_share=1.0))
+    world.join("a", slots=2)
+    world.join("b", "h2", slots=1)
+    world.big_results = True
+    job = world.submit(world.source(2))
+    world.finish(*world.running()[0])
+    world.pass_time(100)
+    running = world.running()
+    assert len(running) == 2, "one is run twice"
+    for name, task in running:
+        world.finish(name, task)
+    assert len(world.fetches) == 2
+    world.finish_all()
+    world.check(job)
+    world.check_nothing_left()
 
 
 def test_refused_fails_all_jobs_later_ones_too(world):
