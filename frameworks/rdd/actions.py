@@ -7,14 +7,14 @@ import functools
 import heapq
 import itertools
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import defaultdict, deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from typing import Any, TypeVar
 
 from frameworks.rdd.elements import Elements, count_elements
 from frameworks.rdd.hashing import one_nan
+from frameworks.rdd.jobs import Coming
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -34,23 +34,20 @@ class Actions(Elements[T]):
         with self.ctx.in_group(groupId, description):
             return self.collect()
 
-    def toLocalIterator(self, prefetchPartitions: bool = False) -> Iterator[T]:
+    def toLocalIterator(self, prefetchPartitions: bool = False) -> Generator[T, None, None]:
         """All elements, of which the driver holds one partition at a time (two, if the next
         one is fetched meanwhile).  Each partition is a job of its own."""
-        splits = range(self.node.partitions)
-        if not prefetchPartitions:
-            for split in splits:
-                yield from self.ctx.run(self.node, _list, [split])[0]
-            return
-        with ThreadPoolExecutor(1, "rdd-prefetch") as ahead:
-            coming: Future[list[list[T]]] | None = None
-            for split in splits:
-                run = partial(self.ctx.run, self.node, _list, [split])
-                before, coming = coming, ahead.submit(self.ctx.inherited(run))
-                if before is not None:
-                    yield from before.result()[0]
-            if coming is not None:
-                yield from coming.result()[0]
+        coming: deque[Coming[list[T]]] = deque()
+        try:
+            for split in range(self.node.partitions):
+                coming.append(self.ctx.results(self.node, _list, [split]))
+                if len(coming) > int(prefetchPartitions):
+                    yield from _only(coming.popleft())
+            while coming:
+                yield from _only(coming.popleft())
+        finally:
+            for each in coming:
+                each.close()
 
     def take(self, num: int) -> list[T]:
         """The first `num`.  One partition is looked at first, then as many more as what was
@@ -200,6 +197,12 @@ def _check_depth(depth: int) -> None:
 
 
 # ---- What runs in tasks ----------------------------------------------------------------------
+
+
+def _only(coming: Coming[U]) -> U:
+    """Of a job with one partition."""
+    [(_, value)] = coming
+    return value
 
 
 def _list(split: int, elements: Iterator[Any]) -> list[Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from frameworks.rdd import checkpoints
 from frameworks.rdd.nodes import Node
 from frameworks.rdd.paths import opened, url_of
 from frameworks.rdd.places import caller
-from frameworks.rdd.runner import TAGS, Job, Runner
+from frameworks.rdd.runner import TAGS, Job, Results, Runner
 from mesos_py.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -148,8 +149,8 @@ class Jobs:
         node: Node,
         function: Callable[[int, Iterator[Any]], U],
         splits: Sequence[int] | None = None,
-    ) -> Iterator[tuple[int, U]]:
-        """(index in splits, result), as they come.  Closing it early cancels the job."""
+    ) -> Coming[U]:
+        """Starts the job."""
         wanted = list(range(node.partitions) if splits is None else splits)
         for each in wanted:
             if not 0 <= each < node.partitions:
@@ -166,21 +167,8 @@ class Jobs:
             properties.get(_DESCRIPTION, ""),
             properties,
         )
-        return self._results(job, wanted)
-
-    def _results(self, job: Job, wanted: Sequence[int]) -> Iterator[tuple[int, Any]]:
-        indices: dict[int, list[int]] = {}
-        for index, split in enumerate(wanted):
-            indices.setdefault(split, []).append(index)
-        if wanted:
-            coming = self.runner.run(job)
-            try:
-                for result in coming:
-                    for index in indices[result.split]:
-                        yield index, result.value
-            finally:
-                coming.close()
-        self._write_checkpoints(job.node)
+        results = self.runner.run(job) if wanted else None
+        return Coming(results, wanted, functools.partial(self._write_checkpoints, node))
 
     # ---- Checkpoints -----------------------------------------------------------------------
 
@@ -208,6 +196,42 @@ class Jobs:
                 del self._marked[each.id]
         for each in found:
             checkpoints.write(self, each, f"{self._checkpoint_dir}/rdd-{each.id}")
+
+
+class Coming(Iterator[tuple[int, U]]):
+    """(index in splits, result) of a job that runs, as they come.
+
+    results: of the job; None if there are to be none.  ended: called after the last.
+    """
+
+    def __init__(
+        self, results: Results | None, splits: Sequence[int], ended: Callable[[], None]
+    ) -> None:
+        self._results = results
+        self._ended = ended
+        self._indices: dict[int, list[int]] = {}
+        for index, split in enumerate(splits):
+            self._indices.setdefault(split, []).append(index)
+        self._pairs = self._all()
+
+    def __next__(self) -> tuple[int, U]:
+        return next(self._pairs)
+
+    def close(self) -> None:
+        """Before the end it cancels the job, also if nobody has asked for a result yet."""
+        self._pairs.close()
+        if self._results is not None:
+            self._results.close()
+
+    def _all(self) -> Generator[tuple[int, U], None, None]:
+        if self._results is not None:
+            try:
+                for result in self._results:
+                    for index in self._indices[result.split]:
+                        yield index, result.value
+            finally:
+                self._results.close()
+        self._ended()
 
 
 class _Elements:

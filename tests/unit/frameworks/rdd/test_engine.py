@@ -211,6 +211,11 @@ def test_who_stops_listening_cancels(waiting):
 HELD = threading.Event()
 
 
+def zero_only(number: int) -> int:
+    assert number == 0 or HELD.wait(30)
+    return number
+
+
 def first_only(split: int, elements: Iterator) -> list:
     assert split == 0 or HELD.wait(30)
     return list(elements)
@@ -228,6 +233,21 @@ def test_a_cancelled_job_is_not_taken_for_one_that_is_done(program):
         HELD.set()
         with pytest.raises(JobCancelled, match="jobs with the tag late were cancelled"):
             list(results)
+
+
+def test_an_iterator_that_is_left_early_cancels_what_was_fetched_ahead(program):
+    """Instead of waiting for it."""
+    HELD.clear()
+    with SparkContext("local", runner=program.engine) as sc:
+        numbers = (
+            sc.parallelize(range(3), 3).map(zero_only).toLocalIterator(prefetchPartitions=True)
+        )
+        assert next(numbers) == 0
+        numbers.close()
+        jobs = {each.number: each for each in program.engine.view().jobs}
+        HELD.set()
+        assert [jobs[number].status for number in sorted(jobs)] == ["SUCCEEDED", "FAILED"]
+        assert "nobody waits for the rest" in jobs[1].error
 
 
 def test_an_interrupt_of_who_waits_cancels(waiting):
