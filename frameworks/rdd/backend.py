@@ -92,6 +92,11 @@ class BlockServer(Protocol):
         """Serve it from now on.  From any thread."""
         ...
 
+    def put_file(self, block: BlockId, fd: int, start: int, size_bytes: int) -> None:
+        """As `put`, what a file has there, which stays as it is.  The descriptor stays the
+        caller's, and open until the block was removed or the backend has stopped."""
+        ...
+
     def remove(self, blocks: Iterable[BlockId]) -> None:
         """Serve them no longer; those that are not there are no error.  From any thread."""
         ...

@@ -300,7 +300,10 @@ class SparkContext(Sources):
                 weakref.finalize(self, _remove, self._files, os.getpid())
                 SparkFiles.root = str(self._files)
             copy = self._files / name
-            fs.get_file(source, str(copy))
+            unfinished = self._files / f".{name}.part"
+            fs.get_file(source, str(unfinished))
+            # What is there may be on its way to executors.
+            unfinished.rename(copy)
         return copy
 
     if not TYPE_CHECKING:  # or every name would be taken for an attribute

@@ -1,31 +1,55 @@
-"""Files that users add for their tasks."""
+"""Files from which blocks are served."""
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
-import fsspec
-
-from frameworks.rdd.backend import CHUNK_BYTES
 from mesos_py.errors import InvalidValue
 
+_PIECE_BYTES: Final = 1 << 20
 
-def read_file(path: str) -> tuple[str, list[bytes]]:
-    """The name that tasks find it by, and its content in chunks.
 
-    path: a local file, or a URI that fsspec knows.  Raises InvalidValue if it cannot be read.
-    """
-    name = PurePosixPath(path.rstrip("/")).name
+def open_file(path: str) -> tuple[str, io.FileIO]:
+    """The name of a local file, and the file.  Raises InvalidValue if it cannot be read."""
+    name = Path(path).name
     if not name:
         raise InvalidValue("path", path, "names no file")
-    chunks: list[bytes] = []
     try:
-        with fsspec.open(path, "rb") as file:
-            while chunk := file.read(CHUNK_BYTES):
-                chunks.append(chunk)
-    except Exception as error:
+        return name, io.FileIO(path)
+    except OSError as error:
         raise InvalidValue("path", path, f"cannot be read: {error}") from error
-    return name, chunks
 
 
-__all__ = ["read_file"]
+class Content(Iterator[bytes]):
+    """Some of a file in pieces.  Once this is made the file may be closed: another that gets its
+    number is not read instead.  To be closed, read or not."""
+
+    def __init__(self, fd: int, size: int, start: int = 0) -> None:
+        self._next, self._end = start, start + size
+        self._fd = -1
+        self._fd = os.dup(fd)
+
+    def __next__(self) -> bytes:
+        if self._fd < 0 or self._next >= self._end:
+            raise StopIteration
+        piece = os.pread(self._fd, min(self._end - self._next, _PIECE_BYTES), self._next)
+        if not piece:
+            raise StopIteration
+        self._next += len(piece)
+        return piece
+
+    def close(self) -> None:
+        """May be called twice."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+__all__ = ["Content", "open_file"]

@@ -16,6 +16,7 @@ import grpc
 import grpc.aio
 
 from frameworks.rdd import wire
+from frameworks.rdd.files import Content
 from frameworks.rdd.messages import BlockId, FromDriver, FromExecutor, Hello
 from mesos_py import logs, rpc
 from mesos_py.errors import MesosPyError, Unavailable
@@ -63,11 +64,17 @@ class _Peer:
 class _Blocks(wire.Blocks):
     def __init__(self, secret: str) -> None:
         super().__init__(secret)
-        self.kept: dict[BlockId, bytes] = {}
+        # Or where in which file: (descriptor, start, size).
+        self.kept: dict[BlockId, bytes | tuple[int, int, int]] = {}
 
     def find(self, block: BlockId) -> tuple[int, Iterator[bytes | memoryview]] | None:
         content = self.kept.get(block)
-        return None if content is None else (len(content), wire.in_pieces(content))
+        if content is None:
+            return None
+        if isinstance(content, bytes):
+            return len(content), wire.in_pieces(content)
+        fd, start, size_bytes = content
+        return size_bytes, Content(fd, size_bytes, start)
 
 
 class Link:
@@ -124,6 +131,9 @@ class Link:
 
     def put(self, block: BlockId, content: bytes) -> None:
         self._blocks.kept[block] = content
+
+    def put_file(self, block: BlockId, fd: int, start: int, size_bytes: int) -> None:
+        self._blocks.kept[block] = (fd, start, size_bytes)
 
     def remove(self, blocks: Iterable[BlockId]) -> None:
         for block in blocks:

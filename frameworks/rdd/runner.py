@@ -83,7 +83,8 @@ class Runner(Protocol):
         ...
 
     def add_file(self, path: str, *, python: bool) -> None:
-        """Raises InvalidValue if there is no such file."""
+        """A local one, which stays as it is; another may take its name.  Raises InvalidValue if
+        there is no such file."""
         ...
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy
 import pytest
@@ -209,7 +210,7 @@ def fresh():
         yield made
 
 
-def test_files_are_there_before_the_tasks_that_come_after_them(fresh):
+def test_files_are_there_before_the_tasks_that_come_after_them(fresh, tmp_path):
     driver = fresh
     driver.backend.blocks.put(("file", 1, 0), b"def answer():\n    ")
     driver.backend.blocks.put(("file", 1, 1), b"return 42\n")
@@ -223,8 +224,13 @@ def test_files_are_there_before_the_tasks_that_come_after_them(fresh):
 
     assert [driver.call(uses) for _ in range(3)] == [(42, "def")] * 3
 
-    # What cannot be had fails all tasks from now on.
+    # What cannot be had fails tasks as long as that is so.
     driver.send(AddFiles({"other": (("file", 2, 0),)}))
     outcome = driver.outcome(driver.start(uses))
     assert isinstance(outcome, Raised)
-    assert "addFile" in outcome.message
+    assert outcome.message.startswith("what addFile has added cannot be had: other: ")
+    (tmp_path / "other").write_text("-contents-")
+    with (tmp_path / "other").open() as file:
+        driver.backend.blocks.put_file(("file", 2, 0), file.fileno(), 1, 8)
+        (tmp_path / "other").unlink()
+        assert driver.call(lambda: Path(SparkFiles.get("other")).read_text()) == "contents"

@@ -3,6 +3,7 @@ test says so, on what was really pickled."""
 
 from __future__ import annotations
 
+import os
 import pickle
 import queue
 import threading
@@ -51,6 +52,9 @@ class Blocks:
     def put(self, block: BlockId, content: bytes) -> None:
         with self.lock:
             self.content[self.address, block] = content
+
+    def put_file(self, block: BlockId, fd: int, start: int, size_bytes: int) -> None:
+        self.put(block, os.pread(fd, size_bytes, start))
 
     def remove(self, blocks: Iterable[BlockId]) -> None:
         with self.lock:

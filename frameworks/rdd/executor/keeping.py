@@ -6,9 +6,10 @@ import asyncio
 import os
 from collections.abc import Iterator
 
-from frameworks.rdd.executor import orders, packets, shared, store
+from frameworks.rdd.executor import orders, packets, store
 from frameworks.rdd.executor.settings import Settings
 from frameworks.rdd.executor.uplink import Peers, Uplink
+from frameworks.rdd.files import Content
 from frameworks.rdd.messages import BlockId, Forget, Kept
 from mesos_py import logs
 from mesos_py.errors import MesosPyError
@@ -31,7 +32,7 @@ class Keeper:
         found = self.store.get(block)
         if found is None:
             return None
-        return found.size_bytes, shared.Content(found.fd, found.size_bytes)
+        return found.size_bytes, Content(found.fd, found.size_bytes)
 
     async def get(self, block: BlockId) -> int:
         """A block's file, of this or another executor, the caller's to close; -1 if there is

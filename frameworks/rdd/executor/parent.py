@@ -17,6 +17,7 @@ import grpc
 
 from frameworks.rdd import wire
 from frameworks.rdd.executor import keeping, orders, page, shared
+from frameworks.rdd.executor.added import Added
 from frameworks.rdd.executor.forks import ForkServer, Gone
 from frameworks.rdd.executor.pool import Pool, Worker
 from frameworks.rdd.executor.settings import Settings
@@ -110,7 +111,7 @@ class Executor:
         self._stages: dict[str, orders.Define] = {}
         self._waiting: deque[RunTask] = deque()
         self._files: asyncio.Task[None] | None = None
-        self._paths = orders.Paths(str(settings.place / "files"), ())
+        self._added = Added(settings.place / "files", settings.driver, self._peers)
         self._false_starts = 0
         self._for_good = False
         self._work: set[asyncio.Task[Any]] = set()
@@ -240,7 +241,8 @@ class Executor:
         elif isinstance(message, Forget):
             self._forget(message)
         elif isinstance(message, AddFiles):
-            self._files = self._begin(self._add_files(message, self._files))
+            self._added.add(message)
+            self._fetch_files()
         elif isinstance(message, Leave):
             self._for_good = message.for_good
             self.leave(message.reason, 0)
@@ -270,31 +272,30 @@ class Executor:
             worker.stages.difference_update(message.stages)
             self._pool.send(worker, drop)
 
-    async def _add_files(self, message: AddFiles, before: asyncio.Task[None] | None) -> None:
-        """Tasks that came after wait for it; when it fails they do, too."""
-        if before is not None:
-            await before
-        directory = self._settings.place / "files"
-        driver = self._settings.driver
-        await shared.add_files(message, directory, driver, self._uplink, self._peers)
-        paths = (str(directory / path) for path in message.paths)
-        self._paths = orders.Paths(str(directory), (*self._paths.paths, *paths))
+    def _fetch_files(self) -> None:
+        if self._files is None:
+            self._files = self._begin(self._add_files())
+
+    async def _add_files(self) -> None:
+        """Tasks wait for it.  When it fails those do that wait; the next one has it tried again."""
+        try:
+            await self._added.fetch()
+        except Unavailable as error:
+            for task in self._waiting:
+                self._tell(task, Raised("Unavailable", error.message, error.message))
+            self._waiting.clear()
+        self._files = None
         for worker in self._pool.workers.values():
             if worker.ready:
-                self._pool.send(worker, self._paths)
+                self._pool.send(worker, self._added.paths)
+        self._dispatch()
 
     # ---- tasks -----------------------------------------------------------------------------
 
     def _dispatch(self) -> None:
-        files = self._files
-        if files is not None and not files.done():
-            files.add_done_callback(lambda _: self._dispatch())
-            return
-        if files is not None and (files.cancelled() or files.exception()):
-            reason = "cancelled" if files.cancelled() else str(files.exception())
-            while self._waiting:
-                text = f"what addFile has added cannot be had: {reason}"
-                self._tell(self._waiting.popleft(), Raised("Unavailable", text, text))
+        if self._waiting and not self._added.whole:
+            self._fetch_files()
+        if self._files is not None:
             return
         idle = deque(worker for worker in self._pool.workers.values() if worker.idle)
         while self._waiting and idle:
@@ -334,7 +335,7 @@ class Executor:
         elif isinstance(record, orders.Ready):
             worker.ready = True
             self._false_starts = 0
-            self._pool.send(worker, self._paths)
+            self._pool.send(worker, self._added.paths)
             self._dispatch()
         elif isinstance(record, orders.Keep):
             self._blocks.keep(worker.number, record, fds)

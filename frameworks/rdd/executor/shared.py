@@ -1,5 +1,5 @@
-"""Broadcasts and added files: what comes to an executor in blocks, from others that have got
-it already and in the end from the driver."""
+"""Broadcasts: they come to an executor in blocks, from others that have got them already and in
+the end from the driver."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import os
 import pickle
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from frameworks.rdd.backend import CHUNK_BYTES, Head
 from frameworks.rdd.executor import packets
 from frameworks.rdd.executor.uplink import Peers, Uplink
-from frameworks.rdd.messages import AddFiles, BlockId
+from frameworks.rdd.files import Content
+from frameworks.rdd.messages import BlockId
 from mesos_py import logs
 from mesos_py.errors import Unavailable
 
@@ -120,52 +120,3 @@ class Broadcasts:
         length = await self._peers.fetch_from_any(order, block, take)
         self._whole[block] = length
         self.memory_bytes += length
-
-
-async def add_files(
-    message: AddFiles, directory: Path, driver: str, uplink: Uplink, peers: Peers
-) -> None:
-    """Each under its name.  Raises Unavailable; OSError."""
-    os.makedirs(directory, exist_ok=True)  # noqa: PTH103
-    for name, blocks in message.files.items():
-        unfinished = directory / f".{name}.part"
-        fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:
-            start = 0
-            for block in blocks:
-
-                def take(piece: bytes, position: int, fd: int = fd, start: int = start) -> None:
-                    packets.write_all(fd, piece, start + position)
-
-                start += await peers.fetch_from_any((driver,), block, take)
-        finally:
-            os.close(fd)
-        unfinished.rename(directory / name)
-
-
-class Content(Iterator[bytes]):
-    """Some of a file in pieces.  Once this is made the file may be closed: another that gets its
-    number is not read instead.  To be closed, read or not."""
-
-    def __init__(self, fd: int, size: int, start: int = 0) -> None:
-        self._next, self._end = start, start + size
-        self._fd = -1
-        self._fd = os.dup(fd)
-
-    def __next__(self) -> bytes:
-        if self._fd < 0 or self._next >= self._end:
-            raise StopIteration
-        piece = os.pread(self._fd, min(self._end - self._next, 1 << 20), self._next)
-        if not piece:
-            raise StopIteration
-        self._next += len(piece)
-        return piece
-
-    def close(self) -> None:
-        """May be called twice."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def __del__(self) -> None:
-        self.close()

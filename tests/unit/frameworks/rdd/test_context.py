@@ -9,6 +9,7 @@ import pytest
 
 from frameworks.rdd import SparkConf, SparkContext, masters
 from frameworks.rdd.masters import Local
+from frameworks.rdd.sparkfiles import SparkFiles
 from mesos_py.errors import Conflict, InvalidValue
 from tests.kit.rdd.plain import PlainRunner
 
@@ -128,3 +129,16 @@ def test_a_program_that_ends_without_stop_leaves_no_files(tmp_path):
         timeout=60,
     )
     assert not Path(ran.stdout.strip()).exists()
+
+
+def test_a_file_that_takes_anothers_name_does_not_change_that_one(tmp_path):
+    """Which may be on its way to executors."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    with SparkContext("local", runner=PlainRunner()) as sc:
+        sc.addFile(str(tmp_path / "one" / "file"))
+        with Path(SparkFiles.get("file")).open() as first:
+            sc.addFile(str(tmp_path / "two" / "file"))
+            assert Path(SparkFiles.get("file")).read_text() == "two"
+            assert first.read() == "one"

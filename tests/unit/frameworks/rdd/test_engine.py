@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from frameworks.rdd import SparkContext
+from frameworks.rdd.backend import CHUNK_BYTES
 from frameworks.rdd.core.rules import Rules
 from frameworks.rdd.engine import Engine
 from frameworks.rdd.errors import JobCancelled, JobFailed, NotPicklable
@@ -355,8 +356,13 @@ def test_broadcasts_and_files_are_blocks_of_the_driver(program, tmp_path):
     (tmp_path / "code.py").write_text("x = 1")
     program.engine.add_file(str(tmp_path / "code.py"), python=True)
     assert blocks["driver:1", ("file", 0, 0)] == b"x = 1"
-    with pytest.raises(InvalidValue, match="cannot be read"):
-        program.engine.add_file(str(tmp_path / "other.py"), python=True)
+    big = bytes(CHUNK_BYTES) + b"rest"
+    (tmp_path / "big").write_bytes(big)
+    program.engine.add_file(str(tmp_path / "big"), python=False)
+    assert [blocks["driver:1", ("file", 1, chunk)] for chunk in (0, 1)] == [big[:-4], b"rest"]
+    for path in (tmp_path, tmp_path / "none"):
+        with pytest.raises(InvalidValue, match="cannot be read"):
+            program.engine.add_file(str(path), python=False)
     with pytest.raises(InvalidValue, match="names no file"):
         program.engine.add_file("/", python=False)
     with pytest.raises(NotPicklable, match="a broadcast cannot be sent"):

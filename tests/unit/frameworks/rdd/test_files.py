@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from frameworks.rdd.executor import packets
-from frameworks.rdd.executor.shared import Content
+from frameworks.rdd.files import Content
 
 
 def file_of(data: bytes) -> int:
