@@ -7,9 +7,10 @@ from itertools import islice
 from urllib.parse import quote
 
 from agent.core.records import Executor, role_of
-from agent.core.state import AgentState
+from agent.core.state import AgentState, Settings
 from mesos_py import ranges
 from mesos_py.errors import InvalidValue
+from mesos_py.executor.environment import BACKOFF_MAX_S, ENDPOINT
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
@@ -31,17 +32,21 @@ _DURATION_UNITS = (
     ("secs", 10**9),
     ("ms", 10**6),
     ("us", 10**3),
+    ("ns", 1),
 )
 
 
 def duration_text(seconds: float) -> str:
-    """As Mesos writes durations: the largest unit that is reached, "5secs", "1.5mins"."""
+    """As Mesos writes durations: in the largest unit that is reached ("5secs"), or in the
+    one below it if only that is whole ("90secs"), or else as a fraction ("1.0000001secs")."""
     nanoseconds = round(seconds * 1e9)
-    for unit, size in _DURATION_UNITS:
+    for place, (unit, size) in enumerate(_DURATION_UNITS):
         if nanoseconds >= size:
-            amount = nanoseconds / size
-            return f"{int(amount) if amount.is_integer() else amount}{unit}"
-    return f"{nanoseconds}ns"
+            for near, near_size in _DURATION_UNITS[place : place + 2]:
+                if nanoseconds % near_size == 0:
+                    return f"{nanoseconds // near_size}{near}"
+            return f"{nanoseconds / size:.15g}{unit}"
+    return "0ns"
 
 
 def for_command(state: AgentState, executor: Executor, task: pb.TaskInfo) -> dict[str, str]:
@@ -60,16 +65,36 @@ def for_executor(
     """What the agent sets for a custom executor."""
     timeout_s = state.settings.recovery_timeout_s
     checkpoint = executor.framework.info.checkpoint and timeout_s > 0
-    waiting = {"MESOS_RECOVERY_TIMEOUT": duration_text(timeout_s)} if checkpoint else {}
     return {
-        **waiting,
+        **(_waiting(timeout_s) if checkpoint else {}),
         **_common(state, executor),
         **of_ports(info.resources),
+        **_agent(state.settings),
         "MESOS_ALLOCATION_ROLE": role_of(first, executor.framework),
-        "MESOS_AGENT_ENDPOINT": state.settings.executor_endpoint,
         "MESOS_CHECKPOINT": "1" if checkpoint else "0",
+        # Of command tasks, which have no executor here: Mesos sets it for all.
+        "MESOS_HTTP_COMMAND_EXECUTOR": "0",
         "MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD": duration_text(shutdown_grace_s(state, info)),
     }
+
+
+def _waiting(timeout_s: float) -> dict[str, str]:
+    """How an executor waits for an agent that has gone."""
+    return {
+        "MESOS_RECOVERY_TIMEOUT": duration_text(timeout_s),
+        "MESOS_SUBSCRIPTION_BACKOFF_MAX": duration_text(BACKOFF_MAX_S),
+    }
+
+
+def _agent(settings: Settings) -> dict[str, str]:
+    """Where the agent is: our SDK looks for the first, executors of Mesos for the others."""
+    found = {ENDPOINT: settings.executor_endpoint}
+    if settings.http_endpoint:
+        found["MESOS_AGENT_ENDPOINT"] = settings.http_endpoint
+        found["MESOS_SLAVE_PID"] = f"slave(1)@{settings.http_endpoint}"
+        # An executor's own libprocess must take a port of its own.
+        found["LIBPROCESS_PORT"] = "0"
+    return found
 
 
 def of_ports(resources: Iterable[pb.Resource]) -> dict[str, str]:

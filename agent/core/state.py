@@ -48,8 +48,10 @@ class Settings:
     """What an operator may choose.  Times in seconds."""
 
     work_dir: str
-    # What custom executors find in MESOS_AGENT_ENDPOINT.
+    # Where custom executors find the gRPC service for them (MESOS_PY_EXECUTOR_ENDPOINT).
     executor_endpoint: str
+    # Where they find the HTTP API (MESOS_AGENT_ENDPOINT): IP:PORT; "" if nothing serves it.
+    http_endpoint: str = ""
     # Where the agent serves sandboxes by HTTP, if it does: what tasks publish by.
     files_url: str = ""
     executor_registration_timeout_s: float = 60.0

@@ -10,6 +10,10 @@ from mesos_py.config_kinds import parse_duration
 from mesos_py.errors import InvalidValue
 from mesos_py.ids import check_id
 
+# Ours: where the agent's gRPC service for executors is.  Mesos' own variable names the
+# agent's HTTP API; agents before that was there gave the gRPC service in it.
+ENDPOINT: Final = "MESOS_PY_EXECUTOR_ENDPOINT"
+_EARLIER_ENDPOINT: Final = "MESOS_AGENT_ENDPOINT"
 # Mesos: DEFAULT_EXECUTOR_SHUTDOWN_GRACE_PERIOD, RECOVERY_TIMEOUT, and the back-off of
 # the executor library.
 SHUTDOWN_GRACE_S: Final = 5.0
@@ -35,7 +39,7 @@ class ExecutorEnvironment:
     def read(cls, environ: Mapping[str, str]) -> ExecutorEnvironment:
         """Raises InvalidValue that names the variable that is missing or malformed."""
         return cls(
-            agent_endpoint=_needed(environ, "MESOS_AGENT_ENDPOINT"),
+            agent_endpoint=_endpoint(environ),
             framework_id=_id(environ, "MESOS_FRAMEWORK_ID"),
             executor_id=_id(environ, "MESOS_EXECUTOR_ID"),
             # Set to "0" where there is no checkpointing.
@@ -47,6 +51,13 @@ class ExecutorEnvironment:
             ),
             sandbox=environ.get("MESOS_SANDBOX", ""),
         )
+
+
+def _endpoint(environ: Mapping[str, str]) -> str:
+    if environ.get(ENDPOINT):
+        return environ[ENDPOINT]
+    earlier = environ.get(_EARLIER_ENDPOINT, "")
+    return earlier if earlier.startswith("unix:") else _needed(environ, ENDPOINT)
 
 
 def _needed(environ: Mapping[str, str], name: str) -> str:
@@ -70,4 +81,4 @@ def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
         raise InvalidValue(name, value, str(error)) from None
 
 
-__all__ = ["ExecutorEnvironment"]
+__all__ = ["ENDPOINT", "ExecutorEnvironment"]

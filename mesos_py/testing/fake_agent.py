@@ -80,7 +80,7 @@ class FakeAgent(FakeServer[Call, Event]):
         """What an executor that is a process of its own is to find in its environment."""
         known = self.environment
         return {
-            "MESOS_AGENT_ENDPOINT": known.agent_endpoint,
+            "MESOS_PY_EXECUTOR_ENDPOINT": known.agent_endpoint,
             "MESOS_FRAMEWORK_ID": known.framework_id,
             "MESOS_EXECUTOR_ID": known.executor_id,
             "MESOS_CHECKPOINT": "1" if known.checkpoint else "0",

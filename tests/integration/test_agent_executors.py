@@ -47,7 +47,7 @@ def calls(mine):
 def connect():
     global out
     out, leave = queue.Queue(), False
-    channel = grpc.insecure_channel(os.environ["MESOS_AGENT_ENDPOINT"])
+    channel = grpc.insecure_channel(os.environ["MESOS_PY_EXECUTOR_ENDPOINT"])
     say(C.SUBSCRIBE, subscribe=C.Subscribe(protocol_version=int(os.environ.get("SPEAKS", "1"))))
     for events in ExecutorServiceStub(channel).Subscribe(calls(out)):
         for event in events.events:

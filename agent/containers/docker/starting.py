@@ -22,6 +22,7 @@ from agent.containers.launcher import STOPPED
 from agent.containers.users import User, Users
 from agent.core.effects import ContainerSpec
 from mesos_py import logs
+from mesos_py.executor.environment import ENDPOINT
 from mesos_py.v1 import types_pb2 as pb
 
 log = logs.get("agent.docker")
@@ -142,7 +143,7 @@ class Starting:
                     os.close(sandbox.open_output(here, name, user.uid, user.gid))
                 for parts in directories:
                     os.close(sandbox.make_directory(here, parts, user.uid, user.gid))
-        if translate.ENDPOINT in spec.environment:
+        if ENDPOINT in spec.environment:
             self.link_socket()
         return user
 

@@ -19,6 +19,7 @@ from agent.containers.docker.settings import Dockerd, DockerSettings
 from agent.core.effects import ContainerSpec
 from mesos_py.enums import name_of
 from mesos_py.errors import InvalidValue
+from mesos_py.executor.environment import ENDPOINT
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
@@ -27,7 +28,6 @@ Docker = pb.ContainerInfo.DockerInfo
 # Where Mesos puts the sandbox; and, ours, what of the agent a custom executor can reach.
 SANDBOX: Final = "/mnt/mesos/sandbox"
 AGENT: Final = "/mnt/mesos/agent"
-ENDPOINT: Final = "MESOS_AGENT_ENDPOINT"
 
 _PROTOCOLS: Final = ("tcp", "udp", "sctp")
 # What docker knows of RLimitInfo: it has no RLMT_AS.

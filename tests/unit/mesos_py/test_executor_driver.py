@@ -294,8 +294,9 @@ def test_kill_is_not_held_up_by_a_task_that_runs_on_a_thread(agent, started):
 
 
 def test_missing_environment_is_an_error_naming_the_variable(monkeypatch):
-    monkeypatch.delenv("MESOS_AGENT_ENDPOINT", raising=False)
-    with pytest.raises(InvalidValue, match="MESOS_AGENT_ENDPOINT"):
+    for name in ("MESOS_PY_EXECUTOR_ENDPOINT", "MESOS_AGENT_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(InvalidValue, match="MESOS_PY_EXECUTOR_ENDPOINT"):
         ExecutorDriver(Executor())
 
 

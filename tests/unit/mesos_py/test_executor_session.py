@@ -264,7 +264,7 @@ def test_batches_are_bounded_in_bytes(monkeypatch):
 # ---- Environment -------------------------------------------------------------
 
 ENVIRON = {
-    "MESOS_AGENT_ENDPOINT": "unix:/run/a.sock",
+    "MESOS_PY_EXECUTOR_ENDPOINT": "unix:/run/a.sock",
     "MESOS_FRAMEWORK_ID": "f1",
     "MESOS_EXECUTOR_ID": "e1",
 }
@@ -273,6 +273,17 @@ ENVIRON = {
 def test_environment_of_an_executor_is_read_with_defaults():
     read = ExecutorEnvironment.read(ENVIRON)
     assert read == ExecutorEnvironment("unix:/run/a.sock", "f1", "e1")
+
+
+def test_an_executor_takes_our_service_and_not_the_http_api_of_the_same_agent():
+    both = {**ENVIRON, "MESOS_AGENT_ENDPOINT": "10.0.0.1:5051"}
+    assert ExecutorEnvironment.read(both).agent_endpoint == "unix:/run/a.sock"
+    # An agent of an earlier version.
+    earlier = {**both, "MESOS_PY_EXECUTOR_ENDPOINT": "", "MESOS_AGENT_ENDPOINT": "unix:/run/b.sock"}
+    assert ExecutorEnvironment.read(earlier).agent_endpoint == "unix:/run/b.sock"
+    # Mesos' own agent has no such service.
+    with pytest.raises(InvalidValue, match="MESOS_PY_EXECUTOR_ENDPOINT"):
+        ExecutorEnvironment.read({**both, "MESOS_PY_EXECUTOR_ENDPOINT": ""})
 
 
 def test_environment_is_read_in_the_words_of_mesos():

@@ -12,16 +12,23 @@ from tests.kit.agent_core import AgentWorld, command, executor_info, for_executo
     [
         (5, "5secs"),
         (0, "0ns"),
-        (90, "1.5mins"),
+        (90, "90secs"),
+        (1.5, "1500ms"),
+        (5400, "90mins"),
+        (864_000, "10days"),
+        (0.001234567, "1.234567ms"),
+        (1234.567890123, "20.57613150205mins"),
+        (1.000000001, "1.000000001secs"),
         (60, "1mins"),
         (0.25, "250ms"),
-        (0.0000015, "1.5us"),
+        (0.0000015, "1500ns"),
+        (1e-9, "1ns"),
         (3600, "1hrs"),
         (86400, "1days"),
         (1209600, "2weeks"),
     ],
 )
-def test_durations_have_the_largest_unit_that_is_reached(seconds, text):
+def test_durations_are_written_as_mesos_does(seconds, text):
     assert duration_text(seconds) == text
 
 

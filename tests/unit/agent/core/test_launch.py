@@ -70,14 +70,28 @@ def test_the_environment_is_what_mesos_sets_and_nothing_of_the_agents():
 
 
 def test_an_executors_environment_says_where_the_agent_is_and_how_long_it_may_take_to_end():
-    world = AgentWorld()
+    world = AgentWorld(http_endpoint="10.0.0.2:5051")
     world.run(for_executor("t"))
-    environment = world.specs()[0].environment
-    assert environment["MESOS_AGENT_ENDPOINT"] == "unix:/srv/agent/executors.sock"
-    assert environment["MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD"] == "5secs"
-    assert environment["MESOS_EXECUTOR_ID"] == "ex"
-    assert environment["MESOS_CHECKPOINT"] == "0"
-    assert "MESOS_TASK_ID" not in environment
+    spec = world.specs()[0]
+    directory = "/srv/agent/" + "/".join(spec.sandbox)
+    assert spec.environment == {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "LIBPROCESS_PORT": "0",
+        "MESOS_AGENT_ENDPOINT": "10.0.0.2:5051",
+        "MESOS_AGENT_ID": "A1",
+        "MESOS_ALLOCATION_ROLE": "*",
+        "MESOS_CHECKPOINT": "0",
+        "MESOS_CONTAINER_ID": spec.container_id,
+        "MESOS_DIRECTORY": directory,
+        "MESOS_EXECUTOR_ID": "ex",
+        "MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD": "5secs",
+        "MESOS_FRAMEWORK_ID": "F1",
+        "MESOS_HTTP_COMMAND_EXECUTOR": "0",
+        "MESOS_PY_EXECUTOR_ENDPOINT": "unix:/srv/agent/executors.sock",
+        "MESOS_SANDBOX": directory,
+        "MESOS_SLAVE_ID": "A1",
+        "MESOS_SLAVE_PID": "slave(1)@10.0.0.2:5051",
+    }
 
 
 def test_the_users_variables_stay_apart_so_that_isolators_come_before_them():

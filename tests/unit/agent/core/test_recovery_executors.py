@@ -107,6 +107,7 @@ def test_executors_are_told_for_how_long_to_wait():
     environment = world.specs()[0].environment
     assert environment["MESOS_CHECKPOINT"] == "1"
     assert environment["MESOS_RECOVERY_TIMEOUT"] == "15mins"
+    assert environment["MESOS_SUBSCRIPTION_BACKOFF_MAX"] == "2secs"
 
 
 def test_executors_are_not_told_to_wait_for_an_agent_that_ends_its_tasks():
@@ -115,7 +116,7 @@ def test_executors_are_not_told_to_wait_for_an_agent_that_ends_its_tasks():
     world.run(for_executor("a"))
     environment = world.specs()[0].environment
     assert environment["MESOS_CHECKPOINT"] == "0"
-    assert "MESOS_RECOVERY_TIMEOUT" not in environment
+    assert not {"MESOS_RECOVERY_TIMEOUT", "MESOS_SUBSCRIPTION_BACKOFF_MAX"} & environment.keys()
 
 
 @pytest.mark.long

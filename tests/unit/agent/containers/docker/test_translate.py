@@ -61,10 +61,12 @@ def test_the_environment_is_mesos_without_our_path_and_the_frameworks_wins():
 
 def test_a_custom_executor_is_given_the_agents_socket():
     spec = container_spec()
-    spec.environment["MESOS_AGENT_ENDPOINT"] = "unix:/srv/executors.sock"
+    spec.environment["MESOS_PY_EXECUTOR_ENDPOINT"] = "unix:/srv/executors.sock"
+    spec.environment["MESOS_AGENT_ENDPOINT"] = "10.0.0.1:5051"
     made = request(spec)
-    endpoint = made.config["environment"]["MESOS_AGENT_ENDPOINT"]
-    assert endpoint == "unix:/mnt/mesos/agent/executors.sock"
+    environment = made.config["environment"]
+    assert environment["MESOS_PY_EXECUTOR_ENDPOINT"] == "unix:/mnt/mesos/agent/executors.sock"
+    assert environment["MESOS_AGENT_ENDPOINT"] == "10.0.0.1:5051"
     assert MountPoint("/srv/docker/socket", "/mnt/mesos/agent", read_only=True) in made.mounts
 
 
