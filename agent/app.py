@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import grpc.aio
 
 from agent.api.executor_service import ExecutorServer, ExecutorService
+from agent.api.executor_streams import ExecutorStreams
 from agent.api.files import FileService
 from agent.api.master_link import MasterLink
 from agent.api.metrics import observe, used_by
@@ -149,7 +150,7 @@ class AgentDaemon:
         files = FileService(
             work_dir, lambda: self._agent_id, core.find_task, keeper.removals, keeper.cuts
         )
-        executors = ExecutorService(shell)
+        executors = ExecutorStreams(shell)
         fetcher = Fetcher(work_dir, flags.fetcher_limits(), metrics)
         launcher = self._launcher = Launcher(
             work_dir, shell, fetcher, on_loss, flags.recovery_timeout_s
@@ -171,7 +172,7 @@ class AgentDaemon:
             await self._docker.start(required=not self._agent_id)
         await launcher.start(others)
         keeper.keep(core.state.containers)
-        await executor_server.start(executors)
+        await executor_server.start(ExecutorService(executors))
         if self._docker is not None and self._agent_id:
             self._docker.recover(self._agent_id, docker_saved)
         shell.executors_welcome()

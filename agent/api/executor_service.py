@@ -10,17 +10,16 @@ import stat
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import grpc
 import grpc.aio
 
+from agent.api.executor_streams import Call, Event, ExecutorStreams, Stream, new_stream
 from agent.core.effects import ExecutorKey
 from mesos_py import logs, rpc
 from mesos_py.errors import InvalidValue, MesosPyError
-from mesos_py.outbox import Outbox
 from mesos_py.v1 import executor_pb2
-from mesos_py.v1 import types_pb2 as pb
 from mesos_py.v1.executor_pb2_grpc import (
     ExecutorServiceServicer,
     add_ExecutorServiceServicer_to_server,
@@ -32,47 +31,15 @@ log = logs.get("agent.executors")
 MAX_SOCKET_PATH: Final = 108
 SOCKET_NAME: Final = "executors.sock"
 
-Call = executor_pb2.Call
-Event = executor_pb2.Event
 Context = grpc.aio.ServicerContext[executor_pb2.Calls, executor_pb2.Events]
 
 
-class ExecutorEvents(Protocol):
-    """Who hears what executors say.  Called on the event loop."""
-
-    def executor_subscribed(self, key: ExecutorKey, call: Call.Subscribe) -> str | None:
-        """Returns why it is refused; None: SUBSCRIBED is on its way."""
-        ...
-
-    def executor_update(self, key: ExecutorKey, status: pb.TaskStatus) -> str | None: ...
-
-    def executor_message(self, key: ExecutorKey, data: bytes) -> None: ...
-
-    def executor_disconnected(self, key: ExecutorKey) -> None: ...
-
-    def executors_told(self) -> None:
-        """That was all for now: act on it."""
-        ...
-
-
 class ExecutorService(ExecutorServiceServicer):
-    """The streams of executors, by (framework id, executor id)."""
+    """Executors that come over gRPC."""
 
-    def __init__(self, events: ExecutorEvents) -> None:
-        self._events = events
-        self._streams: dict[ExecutorKey, Outbox[Event]] = {}
-
-    def send(self, key: ExecutorKey, event: Event) -> None:
-        stream = self._streams.get(key)
-        if stream is not None:
-            payload = len(event.message.data) if event.type == Event.MESSAGE else 0
-            stream.put(event, 512 + payload)
-
-    def close_stream(self, key: ExecutorKey, reason: str) -> None:
-        """End the executor's stream once what was sent before is out."""
-        stream = self._streams.get(key)
-        if stream is not None:
-            stream.close(reason)
+    def __init__(self, streams: ExecutorStreams) -> None:
+        self._streams = streams
+        self._events = streams.events
 
     async def Subscribe(  # type: ignore[override]  # the aio form of a handler
         self, _requests: AsyncIterator[executor_pb2.Calls], context: Context
@@ -82,7 +49,7 @@ class ExecutorService(ExecutorServiceServicer):
             return
         subscribe, *more = first.calls
         key = (subscribe.framework_id.value, subscribe.executor_id.value)
-        stream = _new_stream()
+        stream = new_stream()
         refusal = self._opened(key, subscribe, stream)
         if refusal is not None:
             log.warning("executor refused", framework=key[0], executor=key[1], reason=refusal)
@@ -100,13 +67,9 @@ class ExecutorService(ExecutorServiceServicer):
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
-            # One that connected again has taken its place already.
-            if self._streams.get(key) is stream:
-                del self._streams[key]
-                self._events.executor_disconnected(key)
-                self._events.executors_told()
+            self._streams.lost(key, stream)
 
-    def _opened(self, key: ExecutorKey, call: Call, stream: Outbox[Event]) -> str | None:
+    def _opened(self, key: ExecutorKey, call: Call, stream: Stream) -> str | None:
         """Take the stream in and answer it; returns why it is refused."""
         if call.type != Call.SUBSCRIBE:
             return "the first call of a stream must be SUBSCRIBE"
@@ -114,28 +77,16 @@ class ExecutorService(ExecutorServiceServicer):
             rpc.negotiate(call.subscribe.protocol_version)
         except MesosPyError as error:
             return error.message
-        before = self._streams.get(key)
-        self._streams[key] = stream
-        refusal = self._events.executor_subscribed(key, call.subscribe)
-        if refusal is not None:
-            if before is None:
-                del self._streams[key]
-            else:
-                self._streams[key] = before
-            return refusal
-        if before is not None:
-            before.close("the executor has connected again", drain=False)
-        self._events.executors_told()
-        return None
+        return self._streams.subscribed(key, call.subscribe, stream)
 
-    async def _read(self, key: ExecutorKey, context: Context, stream: Outbox[Event]) -> None:
+    async def _read(self, key: ExecutorKey, context: Context, stream: Stream) -> None:
         try:
             while not _is_end(calls := await context.read()):
                 self._take(key, calls.calls, stream)
         finally:
             stream.close("the executor has ended its stream")
 
-    def _take(self, key: ExecutorKey, calls: Any, stream: Outbox[Event]) -> None:
+    def _take(self, key: ExecutorKey, calls: Any, stream: Stream) -> None:
         for call in calls:
             if stream.closed is not None:
                 break
@@ -158,17 +109,6 @@ class ExecutorService(ExecutorServiceServicer):
         return None
 
 
-def _new_stream() -> Outbox[Event]:
-    """For the handler that runs now: it is ended if its executor reads too slowly."""
-    handler = asyncio.current_task()
-
-    def cut_off(_reason: str) -> None:
-        if handler is not None:
-            handler.cancel()
-
-    return Outbox(on_overflow=cut_off)
-
-
 def _is_end(message: object) -> bool:
     return message is grpc.aio.EOF
 
@@ -187,7 +127,7 @@ class ExecutorServer:
 
     @property
     def endpoint(self) -> str:
-        """What executors find in MESOS_AGENT_ENDPOINT."""
+        """What executors find in MESOS_PY_EXECUTOR_ENDPOINT."""
         return f"unix:{self.path}"
 
     def _choose_path(self) -> Path:

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-from agent.api.executor_service import ExecutorService
+from agent.api.executor_streams import ExecutorStreams
 from agent.api.files import FileService
 from agent.api.master_link import MasterLink
 from agent.checkpoint.store import Checkpoint, CheckpointUnwritable
@@ -31,6 +31,7 @@ from agent.core.effects import (
     TaskEnded,
     UpdateContainer,
 )
+from agent.core.executors import Standing
 from agent.core.health import Outcome
 from agent.core.journal import Change
 from agent.core.records import Exit
@@ -108,7 +109,7 @@ class Shell:
         self,
         link: MasterLink,
         launcher: Containers,
-        executors: ExecutorService,
+        executors: ExecutorStreams,
         files: FileService,
         prober: Prober,
     ) -> None:
@@ -194,6 +195,9 @@ class Shell:
         log.error("the master has sent this agent away; its tasks end", reason=reason)
 
     # ---- What executors say (ExecutorEvents) --------------------------------------
+
+    def executor_standing(self, key: ExecutorKey) -> Standing:
+        return self.core.executor_standing(key)
 
     def executor_subscribed(
         self, key: ExecutorKey, call: executor_pb2.Call.Subscribe

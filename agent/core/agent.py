@@ -233,6 +233,10 @@ class AgentCore:
 
     # ---- Executors ----------------------------------------------------------------
 
+    def executor_standing(self, key: ExecutorKey) -> executors.Standing:
+        """Who speaks when this executor does."""
+        return executors.standing(self.state, key)
+
     def on_executor_subscribed(
         self, key: ExecutorKey, call: executor_pb2.Call.Subscribe, now: Now
     ) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+
 from agent.core import overtime
 from agent.core.effects import ExecutorKey, SendExecutor, UpdateContainer
 from agent.core.environment import shutdown_grace_s
@@ -19,6 +21,25 @@ REPORTABLE = TERMINAL | {pb.TASK_STARTING, pb.TASK_RUNNING, pb.TASK_KILLING}
 _AT_ONCE = pb.KillPolicy(grace_period=pb.DurationInfo(nanoseconds=0))
 
 
+class Standing(enum.Enum):
+    """What the agent knows of the one who speaks as an executor; the texts are Mesos'."""
+
+    SUBSCRIBED = ""
+    # It has not subscribed since this agent was started.
+    SILENT = "Executor is not subscribed"
+    UNKNOWN = "Executor cannot be found"
+    NO_FRAMEWORK = "Framework cannot be found"
+
+
+def standing(s: AgentState, key: ExecutorKey) -> Standing:
+    """Commands have no executor that could speak: UNKNOWN."""
+    executor = s.executors.get(key)
+    if executor is not None and executor.custom:
+        return Standing.SUBSCRIBED if executor.welcomed else Standing.SILENT
+    known = executor is not None or key[0] in s.frameworks
+    return Standing.UNKNOWN if known else Standing.NO_FRAMEWORK
+
+
 def subscribe(
     s: AgentState, key: ExecutorKey, call: executor_pb2.Call.Subscribe, now: Now
 ) -> str | None:
@@ -26,7 +47,7 @@ def subscribe(
     executor = s.executors.get(key)
     if executor is None or executor.info is None:
         return f"no executor {key[1]!r} of framework {key[0]!r} is expected here"
-    executor.connected = True
+    executor.connected = executor.welcomed = True
     if not executor.subscribed:
         executor.subscribed = True
         s.journal.container(executor)
@@ -39,7 +60,9 @@ def subscribe(
     )
     _send(s, executor, Event(type=Event.SUBSCRIBED, subscribed=subscribed))
     for repeated in call.unacknowledged_updates:
-        update(s, key, repeated.status, now)
+        refusal = update(s, key, repeated.status, now)
+        if refusal is not None:
+            s.drop("unacceptable update came again", framework=key[0], refusal=refusal)
     if executor.ending:
         _send(s, executor, Event(type=Event.SHUTDOWN))
         return None

@@ -147,6 +147,8 @@ class Executor:
     # Custom executors: whether its stream is there now, and ever was.
     connected: bool = False
     subscribed: bool = False
+    # Whether it has subscribed to this run of the agent.
+    welcomed: bool = False
     # Ended by the agent: when at the latest, whether KILL was sent, and why.
     deadline_s: float | None = None
     forced: bool = False

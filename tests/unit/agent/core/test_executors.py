@@ -2,11 +2,13 @@
 
 import pytest
 
+from agent.core.executors import Standing
 from mesos_py.v1 import agent_pb2, executor_pb2
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import (
     CAPABILITY,
     AgentWorld,
+    command,
     executor_info,
     for_executor,
     framework_info,
@@ -459,3 +461,32 @@ def test_an_update_for_a_removed_framework_is_acknowledged_by_the_uuid_that_it_c
     world.shut_down_framework()
     world.report("ex", status("a", pb.TASK_KILLED, uuid(7)))
     assert world.told("ex")[-1].acknowledged.uuid == uuid(7)
+
+
+def test_it_is_known_who_speaks_as_an_executor():
+    world = AgentWorld()
+    assert world.core.executor_standing(("F1", "ex")) is Standing.NO_FRAMEWORK
+    world.run(for_executor("a"), command("c"))
+    assert world.core.executor_standing(("F1", "ex")) is Standing.SILENT
+    assert world.core.executor_standing(("F2", "ex")) is Standing.NO_FRAMEWORK
+    assert world.core.executor_standing(("F1", "other")) is Standing.UNKNOWN
+    # The agent itself runs a command: nobody may speak for it.
+    assert world.core.executor_standing(("F1", "c")) is Standing.UNKNOWN
+    world.started("ex")
+    world.subscribe("ex")
+    assert world.core.executor_standing(("F1", "ex")) is Standing.SUBSCRIBED
+    world.core.on_executor_disconnected(("F1", "ex"), world.clock.now())
+    assert world.core.executor_standing(("F1", "ex")) is Standing.SUBSCRIBED
+    # A new run of the agent waits until it has subscribed there.
+    world.restart()
+    assert world.core.executor_standing(("F1", "ex")) is Standing.SILENT
+    world.subscribe("ex")
+    assert world.core.executor_standing(("F1", "ex")) is Standing.SUBSCRIBED
+
+
+def test_an_update_that_comes_again_and_cannot_be_taken_is_counted():
+    world = subscribed("a")
+    bad = Update(status=status("a", pb.TASK_RUNNING, uuid=b"short"))
+    world.core.on_executor_disconnected(("F1", "ex"), world.clock.now())
+    world.subscribe("ex", unacknowledged_updates=[bad])
+    assert world.drops() == ["unacceptable update came again"]
