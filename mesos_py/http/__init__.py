@@ -1,0 +1,1 @@
+"""What the HTTP faces of master and agent share: bodies, streams, media types, the server."""
