@@ -76,7 +76,8 @@ class Listener(Protocol):
         ...
 
     def waiting(self, text: str) -> None:
-        """Why no executor comes at the moment, for people; "" when that is over."""
+        """Why no executor comes at the moment, for people; "" when that is over.  Told when it
+        changes: people hear of it when it has lasted."""
         ...
 
 

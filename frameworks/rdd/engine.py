@@ -29,6 +29,7 @@ from frameworks.rdd.core.effects import (
     Send,
     Want,
 )
+from frameworks.rdd.core.patience import Patience
 from frameworks.rdd.core.rules import Rules
 from frameworks.rdd.core.stages import Plan
 from frameworks.rdd.core.views import View
@@ -86,7 +87,7 @@ class Engine:
         self._watched: set[tuple[str, int]] = set()
         self._stopping = threading.Lock()
         self._started = False
-        self.waiting = ""
+        self._patience = Patience()
 
     def start(self) -> None:
         """Raises what the backend raises; then nothing is left.  The page that cannot be
@@ -275,7 +276,10 @@ class Engine:
         effects, wake_s = self._core.settle(now_s)
         for effect in effects:
             self._carry_out(effect)
-        return None if wake_s is None else min(max(0.0, wake_s - now_s), LONGEST_S)
+        if why := self._patience.due(now_s):
+            log.warning("jobs wait for executors", why=why)
+        wakes = [each for each in (wake_s, self._patience.wake_s) if each is not None]
+        return min(max(0.0, min(wakes) - now_s), LONGEST_S) if wakes else None
 
     def _sweep(self) -> None:
         while self._garbage:
@@ -353,6 +357,15 @@ class Engine:
         if not self._core.slots:
             self._core.refuse(Failure(f"executor on {hello.host}: {mismatch}"), now_s)
 
+    def waits_for(self, text: str, now_s: float) -> None:
+        """On the engine's thread."""
+        self._patience.waits_for(text, now_s)
+
+    @property
+    def waiting(self) -> str:
+        """Why no executor comes at the moment; "" if none is waited for."""
+        return self._patience.text
+
     @property
     def core(self) -> Core:
         """For its own thread."""
@@ -395,9 +408,7 @@ class Ears:
         self._engine.heard(lambda now_s: self._engine.core.refuse(Failure(text), now_s))
 
     def waiting(self, text: str) -> None:
-        if text and text != self._engine.waiting:
-            log.warning("jobs wait for executors", why=text)
-        self._engine.waiting = text
+        self._engine.heard(lambda now_s: self._engine.waits_for(text, now_s))
 
 
 def _pack(plan: Plan, shuffle: ShuffleDependency | None, function: Any) -> bytes:

@@ -12,6 +12,7 @@ import pytest
 
 from frameworks.rdd import SparkContext
 from frameworks.rdd.backend import CHUNK_BYTES
+from frameworks.rdd.core.patience import FIRST_S
 from frameworks.rdd.core.rules import Rules
 from frameworks.rdd.engine import Engine
 from frameworks.rdd.errors import JobCancelled, JobFailed, NotPicklable
@@ -292,11 +293,31 @@ def test_stop_ends_who_waits_and_may_be_called_by_two(waiting):
 def test_a_backend_that_cannot_go_on_ends_jobs(waiting):
     results = waiting.engine.run(Job(waiting.source([1]), whole, [0]))
     assert waiting.backend.listener is not None
-    waiting.backend.listener.waiting("no offers")
-    assert waiting.engine.waiting == "no offers"
     waiting.backend.listener.refused("the framework was removed")
     with pytest.raises(JobFailed, match="the framework was removed"):
         next(results)
+
+
+def test_a_long_wait_for_executors_is_told(caplog):
+    """At once it was told of each program that started."""
+    now_s = [100.0]
+    backend = ThreadBackend()
+    engine = Engine(backend, Rules(), clock=lambda: now_s[0])
+    engine.start()
+    try:
+        assert backend.listener is not None
+        backend.listener.waiting("no offers")
+        engine.view()
+        assert engine.waiting == "no offers"
+        assert not caplog.messages
+        now_s[0] += FIRST_S
+        engine.view()
+        assert caplog.messages == ['jobs wait for executors why="no offers"']
+        backend.listener.waiting("")
+        engine.view()
+        assert engine.waiting == ""
+    finally:
+        engine.stop()
 
 
 def test_executors_of_another_python_are_of_no_use():
