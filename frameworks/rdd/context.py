@@ -90,6 +90,8 @@ class SparkContext(Sources):
         self.conf.setIfMissing("spark.app.id", name)
         self._batch = batchSize
         self._made_at = place()
+        self._stopped = threading.Event()
+        self._stopper = 0
         self._files: Path | None = None
         self._added: list[str] = []
         self._archives: list[str] = []
@@ -124,14 +126,23 @@ class SparkContext(Sources):
 
     @classmethod
     def getOrCreate(cls, conf: SparkConf | None = None) -> SparkContext:
-        """The one that there is, whatever `conf` says, or a new one."""
-        with SparkContext._lock:
-            return SparkContext._active or cls(conf=conf)
+        """The one that there is, whatever `conf` says, or a new one: after the end of one that
+        another thread stops just now."""
+        while True:
+            with SparkContext._lock:
+                there = SparkContext._active
+                if there is None:
+                    return cls(conf=conf)
+                if there._runner is not None:
+                    return there
+            if not there._await_end():
+                raise Conflict("this thread is just stopping the context", app=there.appName)
 
     @classmethod
     def active(cls) -> SparkContext | None:
-        """The one that there is."""
-        return SparkContext._active
+        """The one that there is, and is not being stopped."""
+        there = SparkContext._active
+        return None if there is None or there._runner is None else there
 
     @classmethod
     def setSystemProperty(cls, key: str, value: str) -> None:
@@ -148,10 +159,13 @@ class SparkContext(Sources):
         self.stop()
 
     def stop(self) -> None:
-        """Ends what runs, and waits for it.  May be called twice."""
+        """Ends what runs, and waits for it.  May be called twice, also by two at once."""
         with SparkContext._lock:
             runner, self._runner = self._runner, None
+            if runner is not None:
+                self._stopper = threading.get_ident()
         if runner is None:
+            self._await_end()
             return
         try:
             runner.stop()
@@ -163,6 +177,11 @@ class SparkContext(Sources):
                     sys.path[:] = [each for each in sys.path if not each.startswith(str(files))]
                     SparkFiles.root = None
                     shutil.rmtree(files, ignore_errors=True)
+            self._stopped.set()
+
+    def _await_end(self) -> bool:
+        """Of `stop`.  False at once in the thread that is in it: a handler of signals, say."""
+        return self._stopper != threading.get_ident() and self._stopped.wait()
 
     @property
     def runner(self) -> Runner:  # type: ignore[override]

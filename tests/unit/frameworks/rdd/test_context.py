@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,74 @@ def test_a_context_ends_and_another_may_begin():
             use()
     with SparkContext("local", runner=PlainRunner()) as second:
         assert second.parallelize([1]).count() == 1
+
+
+class SlowRunner(PlainRunner):
+    """Ends when it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stopping = threading.Event()
+        self.may_end = threading.Event()
+
+    def stop(self) -> None:
+        self.stopping.set()
+        assert self.may_end.wait(60)
+        super().stop()
+
+
+class PlainContext(SparkContext):
+    def __init__(self, conf: SparkConf | None = None) -> None:
+        super().__init__("local", conf=conf, runner=PlainRunner())
+
+
+def test_who_wants_a_context_while_one_stops_gets_another():
+    """It got that one, which is of no use."""
+    runner = SlowRunner()
+    first = SparkContext("local", "first", runner=runner)
+    found: list[tuple[SparkContext, bool]] = []
+    ends: list[bool] = []
+
+    def stops_too() -> None:
+        first.stop()
+        ends.append(runner.stopped)
+
+    def wants_one() -> None:
+        found.append((PlainContext.getOrCreate(), runner.stopped))
+
+    threads = [threading.Thread(target=work) for work in (first.stop, stops_too, wants_one)]
+    threads[0].start()
+    assert runner.stopping.wait(60)
+    assert SparkContext.active() is None
+    with pytest.raises(ValueError, match="app=first"):
+        PlainContext()
+    for thread in threads[1:]:
+        thread.start()
+    runner.may_end.set()
+    for thread in threads:
+        thread.join()
+    assert ends == [True]
+    ((second, after_the_end),) = found
+    assert second is not first
+    assert after_the_end
+    with second:
+        assert second.parallelize([1]).count() == 1
+
+
+def test_a_context_that_is_stopped_within_its_stop_does_not_wait_for_itself():
+    """By a handler of signals, which runs anywhere in the main thread."""
+
+    class Interrupted(PlainRunner):
+        def stop(self) -> None:
+            context.stop()
+            with pytest.raises(Conflict, match="this thread is just stopping"):
+                PlainContext.getOrCreate()
+            super().stop()
+
+    runner = Interrupted()
+    context = SparkContext("local", runner=runner)
+    context.stop()
+    assert runner.stopped
 
 
 def test_settings_of_a_context(monkeypatch):
