@@ -16,6 +16,7 @@ import grpc
 import grpc.aio
 
 from frameworks.rdd import wire
+from frameworks.rdd.channels import Channels
 from frameworks.rdd.files import Content
 from frameworks.rdd.messages import BlockId, FromDriver, FromExecutor, Hello
 from mesos_py import logs, rpc
@@ -50,7 +51,9 @@ class _Peer:
         self.some = asyncio.Event()
         self.closing = ""
         self.refusal = ""
-        self.executor_id = ""  # once it has joined
+        # Once it has joined.
+        self.executor_id = ""
+        self.address = ""
 
     def add(self, messages: Sequence[FromDriver]) -> None:
         self.queue.extend(messages)
@@ -85,7 +88,7 @@ class Link:
         self._ends = ends
         self._blocks = _Blocks(secret)
         self._peers: dict[str, _Peer] = {}
-        self._channels: dict[str, grpc.aio.Channel] = {}
+        self._channels = Channels()
         self._address = ""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -168,7 +171,13 @@ class Link:
         return True
 
     def _run(self, ready: Future[None], ip: str, host: str, port: int) -> None:
-        asyncio.run(self._serve(ready, ip, host, port))
+        try:
+            asyncio.run(self._serve(ready, ip, host, port))
+        except BaseException as error:
+            if not ready.done():
+                ready.set_exception(error)
+            else:
+                _log.exception("the link to the executors has ended")
 
     async def _serve(self, ready: Future[None], ip: str, host: str, port: int) -> None:
         self._ending = asyncio.Event()
@@ -180,12 +189,8 @@ class Link:
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(wire.SERVICE, handlers),)
         )
-        try:
-            bound = rpc.bind(server, ip, port)
-            await server.start()
-        except BaseException as error:
-            ready.set_exception(error)
-            return
+        bound = rpc.bind(server, ip, port)
+        await server.start()
         self._address = wire.address(host, bound)
         with self._lock:
             self._loop = asyncio.get_running_loop()
@@ -195,6 +200,10 @@ class Link:
         try:
             await self._ending.wait()
         finally:
+            with self._lock:
+                # From now on nobody is heard; those who were have their turn.
+                self._loop = None
+            await asyncio.sleep(0)
             for peer in self._peers.values():
                 peer.close("the driver's context was stopped")
             for task in self._fetches:
@@ -202,9 +211,7 @@ class Link:
             if self._fetches:
                 await asyncio.wait(self._fetches)
             await server.stop(_GRACE_S)
-            while self._channels:
-                _, channel = self._channels.popitem()
-                await channel.close()
+            await self._channels.close()
 
     def _pass_on(self) -> None:
         with self._lock:
@@ -238,6 +245,7 @@ class Link:
                 del self._peers[peer.executor_id]
                 if not self._ending.is_set():
                     self._ends.left(peer.executor_id, reason or "its link broke")
+                await self._channels.forget(peer.address)
         if peer.refusal:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, peer.refusal)
 
@@ -251,7 +259,7 @@ class Link:
                 peer.refusal = self._welcome(record, peer)
                 if peer.refusal:
                     return
-                peer.executor_id = record.executor_id
+                peer.executor_id, peer.address = record.executor_id, record.block_address
 
     def _welcome(self, record: Any, peer: _Peer) -> str:
         """Why it may not join, or ""."""
@@ -295,11 +303,9 @@ class Link:
         task.add_done_callback(done)
 
     async def _fetch(self, address: str, block: BlockId) -> bytes:
-        channel = self._channels.get(address)
-        if channel is None:
-            channel = self._channels[address] = rpc.open_channel(address)
         try:
-            parts = [part async for part in wire.fetch(channel, self._secret, block, address)]
+            async with self._channels.used(address) as channel:
+                parts = [part async for part in wire.fetch(channel, self._secret, block, address)]
         except Unavailable:
             raise
         except MesosPyError as error:

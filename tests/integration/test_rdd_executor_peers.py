@@ -36,6 +36,7 @@ from frameworks.rdd.messages import (
     WhereIs,
 )
 from frameworks.rdd.storage import StorageLevel
+from mesos_py.errors import Unavailable
 from tests.kit.rdd_drivers import PATIENCE_S, mapped, payloads, slices
 
 SECRET = secrets.token_hex(16)
@@ -183,3 +184,48 @@ async def test_an_id_is_taken_as_long_as_its_executor_is_there(ends):
         ends.link.cut("a", "it is not wanted")
         assert await calls[0].read() is grpc.aio.EOF
     assert await asyncio.to_thread(ends.gone.get, timeout=PATIENCE_S) == ("a", "it is not wanted")
+
+
+async def test_no_connection_is_kept_to_an_executor_that_has_left(ends):
+    link = ends.link
+    link.put(("broadcast", 1, 0), b"content")
+    # Its block service is the driver's own.
+    hello = Hello("a", "here", 1, link.address, (3, 11, 0))
+    async with grpc.aio.insecure_channel(link.address) as channel:
+        method: Any = channel.stream_stream(f"/{wire.SERVICE}/{wire.CONNECT}")
+        call = method(metadata=wire.credentials(SECRET))
+        (piece,) = wire.pieces([hello])
+        await call.write(piece)
+        await asyncio.to_thread(ends.hellos.get, timeout=PATIENCE_S)
+        fetched = link.fetch(link.address, ("broadcast", 1, 0))
+        assert await asyncio.wrap_future(fetched) == b"content"
+        assert list(link._channels._kept) == [link.address]
+        call.cancel()
+        await asyncio.to_thread(ends.gone.get, timeout=PATIENCE_S)
+
+    async def kept() -> list[str]:
+        return list(link._channels._kept)
+
+    # In a later step of the link's own.
+    found = asyncio.run_coroutine_threadsafe(kept(), link._loop)
+    assert await asyncio.wrap_future(found) == []
+
+
+def test_whoever_waits_for_a_block_is_woken_however_the_link_ends(ends):
+    link, block = ends.link, ("broadcast", 1, 0)
+    loop = link._loop
+    late = []
+
+    def end() -> None:
+        link._ending.set()
+        loop.call_soon(lambda: late.append(link.fetch("127.0.0.1:1", block)))
+
+    early = link.fetch("127.0.0.1:1", block)
+    loop.call_soon_threadsafe(end)
+    link._thread.join()
+    for future in (early, *late, link.fetch("127.0.0.1:1", block)):
+        with pytest.raises(Unavailable):
+            future.result(PATIENCE_S)
+    # And whoever has something to say is not hurt.
+    link.send("a", Leave("too late"))
+    link.cut("a", "too late")

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import grpc.aio
 
 from frameworks.rdd import wire
+from frameworks.rdd.channels import Channels
 from frameworks.rdd.messages import (
     BlockId,
     FromDriver,
@@ -94,12 +95,11 @@ class Peers:
 
     def __init__(self, secret: str) -> None:
         self._secret = secret
-        self._channels: dict[str, grpc.aio.Channel] = {}
+        self._channels = Channels()
 
     def channel(self, address: str) -> grpc.aio.Channel:
-        if address not in self._channels:
-            self._channels[address] = rpc.open_channel(address)
-        return self._channels[address]
+        """It is there until `close`."""
+        return self._channels.held(address)
 
     async def fetch(self, address: str, block: BlockId, take: Callable[[bytes, int], None]) -> int:
         """take: called with each piece and its place in the block.  The block's size.
@@ -107,9 +107,10 @@ class Peers:
         Raises NotFound or Unavailable; then `take` may have been called.
         """
         size = 0
-        async for piece in wire.fetch(self.channel(address), self._secret, block, address):
-            take(piece, size)
-            size += len(piece)
+        async with self._channels.used(address) as channel:
+            async for piece in wire.fetch(channel, self._secret, block, address):
+                take(piece, size)
+                size += len(piece)
         return size
 
     async def fetch_from_any(
@@ -125,5 +126,4 @@ class Peers:
         raise Unavailable(f"block {block}: {reason}")
 
     async def close(self) -> None:
-        for channel in self._channels.values():
-            await channel.close()
+        await self._channels.close()
