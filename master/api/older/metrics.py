@@ -7,13 +7,13 @@ queues, the replicated log, operations of resource providers) is not there.  Our
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from master.core.cluster import Cluster
 from master.core.records import Framework
+from mesos_py.http.numbers import system
 from mesos_py.resources import MILLI
 from mesos_py.states import is_terminal
 from mesos_py.v1 import types_pb2 as pb
@@ -57,7 +57,7 @@ def snapshot(c: Cluster, *, uptime_s: float, leading: bool) -> dict[str, float]:
     named = {f"master/{name}": float(value) for name, value in found.items()}
     for each in frameworks:
         named |= _framework(each)
-    return named | _system()
+    return named | system()
 
 
 def _amounts(c: Cluster) -> dict[str, float]:
@@ -122,16 +122,3 @@ def _framework(given: Framework) -> Mapping[str, float]:
     for role in given.roles:
         found[f"roles/{role}/suppressed"] = role in given.suppressed
     return {prefix + name: float(value) for name, value in found.items()}
-
-
-def _system() -> dict[str, float]:
-    one, five, fifteen = os.getloadavg()
-    page = os.sysconf("SC_PAGE_SIZE")
-    return {
-        "system/cpus_total": float(os.cpu_count() or 0),
-        "system/load_1min": one,
-        "system/load_5min": five,
-        "system/load_15min": fifteen,
-        "system/mem_total_bytes": float(os.sysconf("SC_PHYS_PAGES") * page),
-        "system/mem_free_bytes": float(os.sysconf("SC_AVPHYS_PAGES") * page),
-    }

@@ -6,7 +6,6 @@ What there is gets written down in one short step, as for the operator API's lis
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from master.api.older.shapes import AsJson, Shape, Tallies
 from master.api.slices import SLICE_S, sliced
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
+from mesos_py.http.shapes import joined, text
 from mesos_py.policy import ancestors
 
 DEFAULT_LIMIT: Final = 100
@@ -80,7 +80,7 @@ class Pages:
         agents = await self._each(_present(c, shapes.agent), there)
         lists = {
             "slaves": agents,
-            "recovered_slaves": [_text(each) for each in expected],
+            "recovered_slaves": [text(each) for each in expected],
             "frameworks": [await self._framework(c, book) for book in books],
             "completed_frameworks": [await self._framework(c, book) for book in completed],
             "orphan_tasks": [],
@@ -115,7 +115,7 @@ class Pages:
         agents = await self._each(
             _present(c, lambda c, each: shapes.agent_in_full(c, each, self._as_json)), there
         )
-        recovered = [_text(_recovered(each)) for each in absent]
+        recovered = [text(_recovered(each)) for each in absent]
         return _page({}, {"slaves": agents, "recovered_slaves": recovered})
 
     async def frameworks(self, framework_id: str = "") -> bytes:
@@ -158,7 +158,7 @@ class Pages:
             shapes.role(each, offered.get(each.name, {}), c.ledger.held_under(each.name))
             for each in role_messages(c, {})
         ]
-        return _page({}, {"roles": [_text(each) for each in made]})
+        return _page({}, {"roles": [text(each) for each in made]})
 
     # ---- Parts --------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class Pages:
         offers = [c.offers[each] for each in given.offers]
         head = shapes.framework(c, given, self._as_json)
         lists = {
-            "offers": [_text(shapes.offer(c, each)) for each in offers],
+            "offers": [text(shapes.offer(c, each)) for each in offers],
             "executors": await self._each(
                 lambda each: shapes.executor(each, self._as_json), book.executors
             ),
@@ -175,7 +175,7 @@ class Pages:
             "unreachable_tasks": await self._tasks(book.unreachable),
             "completed_tasks": await self._tasks(book.completed),
         }
-        return _joined(head, lists)
+        return joined(head, lists)
 
     async def _tasks(self, tasks: Iterable[Task]) -> list[str]:
         return await self._each(lambda each: shapes.task(each, self._as_json), tasks)
@@ -183,7 +183,7 @@ class Pages:
     async def _each(self, shape: Callable[[T], Shape | None], items: Iterable[T]) -> list[str]:
         def one(item: T) -> str | None:
             made = shape(item)
-            return None if made is None else _text(made)
+            return None if made is None else text(made)
 
         return await sliced(one, items, self._slice_s)
 
@@ -259,18 +259,5 @@ def _first_s(task: Task) -> float:
     return task.launched_wall_s or 0.0
 
 
-def _text(shape: Shape) -> str:
-    # Non-ASCII is escaped, as in all of our JSON.
-    return json.dumps(shape, separators=(",", ":"))
-
-
-def _joined(head: Shape, lists: dict[str, list[str]]) -> str:
-    """One object of the members of `head` and of lists whose entries are text already."""
-    members = [f'"{name}":[{",".join(entries)}]' for name, entries in lists.items()]
-    if head:
-        members.insert(0, _text(head)[1:-1])
-    return "{" + ",".join(members) + "}"
-
-
 def _page(head: Shape, lists: dict[str, list[str]]) -> bytes:
-    return _joined(head, lists).encode()
+    return joined(head, lists).encode()

@@ -7,22 +7,16 @@ section 2.6; its own answers where that is silent).  Pure: nothing here waits or
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias
-
-from google.protobuf.message import Message
+from collections.abc import Mapping
+from typing import Any, Final
 
 from master.core.cluster import Cluster
 from master.core.records import Agent, Executor, Framework, Offer, Task
-from mesos_py import ranges as rng
 from mesos_py.clock import Now
+from mesos_py.http.shapes import AsJson, Shape, amounts, attributes, labels, status
 from mesos_py.resources import Resources
 from mesos_py.states import is_terminal
 from mesos_py.v1 import types_pb2 as pb
-
-Shape: TypeAlias = dict[str, Any]
-# A message as values of JSON.
-AsJson: TypeAlias = Callable[[Message], Any]
 
 # Counted by /state-summary for each agent and each framework.
 COUNTED: Final = tuple(
@@ -32,54 +26,7 @@ COUNTED: Final = tuple(
         *("KILLED", "FAILED", "LOST", "ERROR", "UNREACHABLE"),
     )
 )
-# What clients rely on finding, of whatever there is nothing.
-_ALWAYS: Final = {"cpus": 0.0, "gpus": 0.0, "mem": 0.0, "disk": 0.0}
 _SHOWN_OF_TASKS: Final = ("discovery", "container", "health_check")
-
-
-# ---- Amounts ---------------------------------------------------------------------
-
-
-def amounts(*bundles: Resources) -> Shape:
-    """The sum of `bundles`: scalars as numbers, the rest as text.
-
-    Ranges and sets are united: those of several agents may be the same.
-    """
-    scalars = dict.fromkeys(_ALWAYS, 0)
-    spans: dict[str, rng.Ranges] = {}
-    items: dict[str, frozenset[str]] = {}
-    for each in bundles:
-        for name, milli in each.scalars.items():
-            scalars[name] = scalars.get(name, 0) + milli
-        for name, some in each.ranges.items():
-            spans[name] = rng.union(spans.get(name, ()), some)
-        for name, members in each.sets.items():
-            items[name] = items.get(name, frozenset()) | members
-    return Resources(scalars, spans, items).to_json() | {
-        name: 0.0 for name in _ALWAYS if not scalars[name]
-    }
-
-
-def attributes(given: Iterable[pb.Attribute]) -> Shape:
-    """By name: a number for a scalar, else text."""
-    return {each.name: _attribute(each) for each in given}
-
-
-def _attribute(attribute: pb.Attribute) -> float | str:
-    if attribute.type == pb.Value.SCALAR:
-        return attribute.scalar.value
-    if attribute.type == pb.Value.RANGES:
-        return rng.text(tuple((each.begin, each.end) for each in attribute.ranges.range))
-    if attribute.type == pb.Value.SET:
-        return "{" + ", ".join(attribute.set.item) + "}"
-    return attribute.text.value
-
-
-def labels(given: pb.Labels) -> list[Shape]:
-    return [
-        {"key": each.key, "value": each.value} if each.HasField("value") else {"key": each.key}
-        for each in given.labels
-    ]
 
 
 def seconds(moment: Now | None) -> float:
@@ -114,18 +61,6 @@ def task(given: Task, as_json: AsJson) -> Shape:
     for name in _SHOWN_OF_TASKS:
         if extras.HasField(name):
             shape[name] = as_json(getattr(extras, name))
-    return shape
-
-
-def status(given: pb.TaskStatus, as_json: AsJson) -> Shape:
-    """Without message and reason, as Mesos has it."""
-    shape: Shape = {"state": pb.TaskState.Name(given.state), "timestamp": given.timestamp}
-    if given.HasField("labels"):
-        shape["labels"] = labels(given.labels)
-    if given.HasField("container_status"):
-        shape["container_status"] = as_json(given.container_status)
-    if given.HasField("healthy"):
-        shape["healthy"] = given.healthy
     return shape
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from master.api.older.cache import MAX_PAGES, OLDEST_S, TIMES, PageCache
+from mesos_py.http.cache import MAX_PAGES, OLDEST_S, TIMES, PageCache
 
 
 class Maker:

@@ -1,0 +1,111 @@
+"""The objects that pages of master and agents have in common.
+
+Names, nesting and the choice of what is always there are those of Apache Mesos 1.11 (reference,
+section 2.6; its own answers where that is silent).  Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from google.protobuf.message import Message
+
+from mesos_py import ranges as rng
+from mesos_py.resources import Resources
+from mesos_py.v1 import types_pb2 as pb
+
+Shape: TypeAlias = dict[str, Any]
+# A message as values of JSON.
+AsJson: TypeAlias = Callable[[Message], Any]
+
+# What clients rely on finding, of whatever there is nothing.
+_ALWAYS: Final = {"cpus": 0.0, "gpus": 0.0, "mem": 0.0, "disk": 0.0}
+
+
+# ---- Amounts ---------------------------------------------------------------------
+
+
+def amounts(*bundles: Resources) -> Shape:
+    """The sum of `bundles`: scalars as numbers, the rest as text.
+
+    Ranges and sets are united: those of several agents may be the same.
+    """
+    scalars = dict.fromkeys(_ALWAYS, 0)
+    spans: dict[str, rng.Ranges] = {}
+    items: dict[str, frozenset[str]] = {}
+    for each in bundles:
+        for name, milli in each.scalars.items():
+            scalars[name] = scalars.get(name, 0) + milli
+        for name, some in each.ranges.items():
+            spans[name] = rng.union(spans.get(name, ()), some)
+        for name, members in each.sets.items():
+            items[name] = items.get(name, frozenset()) | members
+    return Resources(scalars, spans, items).to_json() | {
+        name: 0.0 for name in _ALWAYS if not scalars[name]
+    }
+
+
+def attributes(given: Iterable[pb.Attribute]) -> Shape:
+    """By name: a number for a scalar, else text."""
+    return {each.name: _attribute(each) for each in given}
+
+
+def _attribute(attribute: pb.Attribute) -> float | str:
+    if attribute.type == pb.Value.SCALAR:
+        return attribute.scalar.value
+    if attribute.type == pb.Value.RANGES:
+        return rng.text(tuple((each.begin, each.end) for each in attribute.ranges.range))
+    if attribute.type == pb.Value.SET:
+        return "{" + ", ".join(attribute.set.item) + "}"
+    return attribute.text.value
+
+
+def labels(given: pb.Labels) -> list[Shape]:
+    return [
+        {"key": each.key, "value": each.value} if each.HasField("value") else {"key": each.key}
+        for each in given.labels
+    ]
+
+
+def status(given: pb.TaskStatus, as_json: AsJson) -> Shape:
+    """Without message and reason, as Mesos has it."""
+    shape: Shape = {"state": pb.TaskState.Name(given.state), "timestamp": given.timestamp}
+    if given.HasField("labels"):
+        shape["labels"] = labels(given.labels)
+    if given.HasField("container_status"):
+        shape["container_status"] = container = as_json(given.container_status)
+        # Only /containers tells the process.
+        container.pop("executor_pid", None)
+    if given.HasField("healthy"):
+        shape["healthy"] = given.healthy
+    return shape
+
+
+# ---- Text ---------------------------------------------------------------------------
+
+
+def text(shape: Any) -> str:
+    """In ASCII, on one line."""
+    return json.dumps(shape, separators=(",", ":"))
+
+
+def joined(head: Shape, lists: Mapping[str, Iterable[str]]) -> str:
+    """One object of the members of `head` and of lists whose entries are text already."""
+    members = [f'"{name}":[{",".join(entries)}]' for name, entries in lists.items()]
+    if head:
+        members.insert(0, text(head)[1:-1])
+    return "{" + ",".join(members) + "}"
+
+
+__all__ = [
+    "AsJson",
+    "Shape",
+    "amounts",
+    "attributes",
+    "joined",
+    "labels",
+    "status",
+    "text",
+]
