@@ -253,8 +253,10 @@ class AgentCore:
 
     def on_executor_message(self, key: ExecutorKey, data: bytes) -> None:
         if not self.state.registered:
+            self.state.tally.messages_dropped += 1
             self.state.drop("message without a master", framework=key[0], executor=key[1])
             return
+        self.state.tally.messages += 1
         message = agent_pb2.Call.ExecutorMessage(
             framework_id=pb.FrameworkID(value=key[0]),
             executor_id=pb.ExecutorID(value=key[1]),

@@ -42,6 +42,7 @@ def failed(s: AgentState, container_id: str, message: str, now: Now) -> None:
         executors.failed(s, executor, message, now)
     else:
         commands.failed(s, executor, message, now)
+    s.tally.launches_failed += 1
     s.forget(executor)
     say_if_stopped(s)
 

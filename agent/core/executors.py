@@ -109,6 +109,7 @@ def update(s: AgentState, key: ExecutorKey, status: pb.TaskStatus, now: Now) -> 
         return f"executor {key[1]!r} has ended"
     wrong = _wrong(status)
     if wrong is not None:
+        s.tally.updates_refused += 1
         return f"update of task {status.task_id.value!r}: {wrong}"
     task_key = (key[0], status.task_id.value)
     task = executor.tasks.get(task_key[1])
@@ -117,6 +118,7 @@ def update(s: AgentState, key: ExecutorKey, status: pb.TaskStatus, now: Now) -> 
     if s.updates.has(task_key, status.uuid):
         s.drop("update came twice", framework=key[0], task=task_key[1])
     elif task is None:
+        s.tally.updates_refused += 1
         reason = "update after the end" if task_key in s.tasks else "update of an unknown task"
         s.drop(reason, framework=key[0], task=task_key[1], executor=key[1])
     else:
@@ -230,8 +232,10 @@ def message(s: AgentState, key: ExecutorKey, data: bytes) -> None:
     """A framework's message, delivered at most once."""
     executor = s.executors.get(key)
     if executor is None or not executor.connected:
+        s.tally.messages_dropped += 1
         s.drop("message for an executor that is not there", framework=key[0], executor=key[1])
         return
+    s.tally.messages += 1
     _send(s, executor, Event(type=Event.MESSAGE, message=Event.Message(data=data)))
 
 

@@ -118,6 +118,8 @@ class Task:
     kill_cause: KillCause | None = None
     # Custom executors: what the task adds to the container.
     resources: Resources = EMPTY
+    # For operators, as agent.core.past has it.
+    statuses: list[pb.TaskStatus] = field(default_factory=list)
 
     @property
     def is_killed(self) -> bool:
@@ -164,6 +166,8 @@ class Executor:
     checks: tuple[Check, ...] = ()
     untold: tuple[str, str] | None = None
     unhealthy: str = ""
+    # Its tasks that have ended, for operators.
+    completed: list[Task] = field(default_factory=list)
 
     def fill(self, status: pb.ContainerStatus) -> None:
         """What a task's status says of its container."""

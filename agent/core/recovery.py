@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError, Message
 from agent.core import checks, overtime
 from agent.core.effects import TaskKey, sum_of
 from agent.core.journal import Kind, RecordKey
+from agent.core.past import note_end, note_status
 from agent.core.records import Cause, Executor, Exit, Framework, KillCause, Place, Task
 from agent.core.state import AgentState
 from mesos_py.clock import Now
@@ -207,10 +208,12 @@ class _Restoring:
         key = (saved.framework_id.value, saved.info.task_id.value)
         executor = self.s.containers.get(saved.container_id)
         if executor is None:
-            executor = self._gone(key, saved)
+            executor = self.s.past.get(saved.container_id) or self._gone(key, saved)
         task = Task(key, saved.info, executor, self._launched(saved), saved.state)
         task.delivered = saved.delivered
-        task.status = saved.status if saved.HasField("status") else None
+        if saved.HasField("status"):
+            task.status = saved.status
+            note_status(task, saved.status)
         task.kill = saved.kill if saved.HasField("kill") else None
         if saved.HasField("kill_reason"):
             task.kill_cause = KillCause(saved.kill_reason, saved.kill_message)
@@ -218,6 +221,9 @@ class _Restoring:
         if is_terminal(task.state):
             place = Place(executor.sandbox, executor.pid is not None, ended=True)
             self.s.history.add(key, place)
+            note_end(task)
+            if executor.container_id not in self.s.containers:
+                self.s.past.add(executor)
             return
         executor.tasks[key[1]] = task
         if executor.custom:

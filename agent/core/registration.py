@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agent.core.effects import Stop
 from agent.core.records import task_message
 from agent.core.state import AgentState
 from mesos_py.clock import Now
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
+
+CAPABILITIES: Final = (pb.AgentInfo.Capability.AGENT_DRAINING,)
 
 
 def register_call(s: AgentState, version: str, protocol_version: int) -> agent_pb2.Call:
@@ -26,7 +30,7 @@ def register_call(s: AgentState, version: str, protocol_version: int) -> agent_p
         version=version,
         protocol_version=protocol_version,
         epoch=s.epoch,
-        capabilities=[pb.AgentInfo.Capability(type=pb.AgentInfo.Capability.AGENT_DRAINING)],
+        capabilities=[pb.AgentInfo.Capability(type=each) for each in CAPABILITIES],
         draining=s.drain is not None,
     )
     return agent_pb2.Call(type=agent_pb2.Call.REGISTER, register=register)
@@ -55,6 +59,7 @@ def registered(s: AgentState, event: agent_pb2.Event.Registered, now: Now) -> No
     s.info.id.value = agent_id
     s.note_self()
     s.registered = True
+    s.master = event.master_info
     s.updates.resume(now)
 
 

@@ -23,6 +23,7 @@ from agent.core.effects import (
 )
 from agent.core.health import fill
 from agent.core.journal import Journal, Kind
+from agent.core.past import Past, Tally, note_end, note_status
 from agent.core.records import (
     Cause,
     Executor,
@@ -111,6 +112,11 @@ class AgentState:
         # Tasks that have not ended, or whose end is not acknowledged.
         self.tasks: dict[TaskKey, Task] = {}
         self.history = History(settings.max_completed_tasks)
+        # What only operators are shown.
+        self.past = Past(settings.max_completed_tasks)
+        self.tally = Tally()
+        # The master that has this agent, or had it last.
+        self.master = pb.MasterInfo()
 
     @property
     def agent_id(self) -> str:
@@ -172,6 +178,8 @@ class AgentState:
         for kind in ("force", "completion", "registration", "drain"):
             self.timers.cancel((kind, executor.container_id))
         self.stop_checks(executor)
+        self.tally.executors_ended += 1
+        self.past.add(executor)
 
     def stop_checks(self, executor: Executor) -> None:
         """It is ending: nobody looks any more whether it is well."""
@@ -252,6 +260,8 @@ class AgentState:
         if may_follow(task.state, status.state):
             task.state = status.state
         task.status = status
+        self.tally.updates += 1
+        note_status(task, status)
         self.journal.task(task)
         if is_terminal(status.state):
             task.executor.tasks.pop(task.key[1], None)
@@ -322,6 +332,8 @@ class AgentState:
         executor = task.executor
         self.history.add(task.key, Place(executor.sandbox, executor.pid is not None, ended=True))
         self.effects.append(TaskEnded(task.key))
+        self.tally.ended[task.state] += 1
+        note_end(task)
 
     def framework(self, info: pb.FrameworkInfo) -> Framework:
         """The framework that `info` describes, made known or brought up to date."""
