@@ -1,15 +1,17 @@
 """Hashes of keys that are the same in every process, whatever its PYTHONHASHSEED.
 
 Keys that are equal have equal hashes: 1, 1.0, True, Decimal(1) and numpy.int64(1) go together.
-All NaN have one hash.  Python's own hash is taken for numbers only, where it depends on the
-value alone.
+All NaN have one hash, and all NaT.  Python's own hash is taken for numbers only, where it
+depends on the value alone.
 """
 
 from __future__ import annotations
 
+import copy
 import datetime
 import math
 import numbers
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum, Flag
@@ -71,7 +73,8 @@ def portable_places(keys: Sequence[Any], partitions: int) -> list[int]:
 
 def one_nan(key: Any) -> Any:
     """The key as dicts are to have it: NAN instead of any number (of Python, numpy or decimal)
-    that is not one.
+    that is not one, and one NaT instead of any of its type; also within tuples, named ones,
+    frozen sets and dataclasses.
 
     NaN equals nothing, itself included; a dict finds it only if it is the same object.  Where
     keys are brought together every NaN is to be this one.
@@ -84,13 +87,42 @@ def one_nan(key: Any) -> Any:
         return key if key == key else NAN  # noqa: PLR0124
     try:
         hash(key)
-    except TypeError:
+    except (TypeError, ValueError):
         raise _unstable(key) from None
     if kind is tuple:
         return key if _PLAIN.issuperset(map(type, key)) else tuple(map(one_nan, key))
-    if isinstance(key, numbers.Number) and key != key:  # noqa: PLR0124
-        return NAN
+    if _is_moment(key):
+        return key if key == key else _NATS.setdefault(kind, key)  # noqa: PLR0124
+    if isinstance(key, numbers.Number):
+        return key if key == key else NAN  # noqa: PLR0124
+    if isinstance(key, tuple) and hasattr(kind, "_make"):
+        return _rebuilt(key, kind._make)
+    if kind is frozenset:
+        return _rebuilt(key, frozenset)
+    if is_dataclass(key) and not isinstance(key, type):
+        return _with_one_nan(key)
     return key
+
+
+# The first of each type that was met.
+_NATS: dict[type, Any] = {}
+
+
+def _rebuilt(key: Any, make: Callable[[Any], Any]) -> Any:
+    parts = list(map(one_nan, key))
+    return key if all(map(operator.is_, key, parts)) else make(parts)
+
+
+def _with_one_nan(key: Any) -> Any:
+    """A dataclass."""
+    made = key
+    for name in (each.name for each in fields(key) if each.compare):
+        value = getattr(key, name)
+        if (one := one_nan(value)) is not value:
+            if made is key:
+                made = copy.copy(key)
+            object.__setattr__(made, name, one)
+    return made
 
 
 def _mixed(value: int, salt: int) -> int:
@@ -122,6 +154,8 @@ def _of_object(key: Any) -> int:
         if issubclass(kind, int | str | float | Flag):
             return portable_hash(key.value)
         return portable_hash((kind.__qualname__, key.name))
+    if _is_moment(key):
+        return _of_moment(key)
     if isinstance(key, numbers.Number):
         return _of_number(key)
     for types, of in _KINDS:
@@ -130,8 +164,8 @@ def _of_object(key: Any) -> int:
     if is_dataclass(key) and _is_made(kind, "__eq__") and kind.__hash__ not in _NO_HASHES:
         named = (f for f in fields(key) if (f.compare if f.hash is None else f.hash))
         return _of_sequence([getattr(key, each.name) for each in named])
-    if kind.__module__ == "numpy" and hasattr(key, "dtype") and key.shape == ():
-        return _of_numpy(key)
+    if kind.__module__ == "numpy" and hasattr(key, "dtype") and key.dtype.kind == "b":
+        return int(key)
     raise _unstable(key)
 
 
@@ -151,13 +185,24 @@ def _of_number(key: Any) -> int:
         raise _unstable(key) from None
 
 
-def _of_numpy(key: Any) -> int:
-    if key.dtype.kind == "b":
-        return int(key)
-    if key.dtype.kind in "mM":
-        # Equal whatever their units are.
-        return hash(int(key.astype(f"{key.dtype.kind}8[us]").astype("int64")))
-    raise _unstable(key)
+def _is_moment(key: Any) -> bool:
+    """Whether it is one of numpy's, or a time between two."""
+    kind = type(key)
+    return kind.__module__ == "numpy" and kind.__name__ in ("datetime64", "timedelta64")
+
+
+def _of_moment(key: Any) -> int:
+    """Equal whatever their units are, and to those of Python."""
+    if key != key:  # noqa: PLR0124
+        return _NAN
+    unit = key.dtype.str[3:]
+    if unit == "" and key.dtype.kind == "m":
+        raise _unstable(key)
+    if unit in ("[Y]", "[M]") and key.dtype.kind == "m":
+        # They are no number of seconds.
+        return int(key.astype("m8[M]").astype("int64"))
+    plain = key.astype(f"{key.dtype.kind}8[us]").item()
+    return hash(plain) if isinstance(plain, int) else portable_hash(plain)
 
 
 def _of_datetime(key: datetime.datetime) -> int:
@@ -212,7 +257,7 @@ def _unstable(key: Any) -> Unstable:
     kind = f"{type(key).__module__}.{type(key).__qualname__}"
     try:
         hash(key)
-    except TypeError:
+    except (TypeError, ValueError):
         why = "it cannot be hashed; a tuple or a frozenset can"
     else:
         why = (

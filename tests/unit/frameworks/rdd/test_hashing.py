@@ -40,7 +40,7 @@ class Bits(enum.Flag):
 
 
 class Named(NamedTuple):
-    a: int
+    a: float
     b: str
 
 
@@ -50,7 +50,7 @@ class Word(str):
 
 @dataclass(frozen=True)
 class Frozen:
-    a: int
+    a: float
     note: str = field(default="", compare=False)
 
 
@@ -90,6 +90,13 @@ def _later(hours: float) -> datetime.timezone:
         [range(0), range(5, 5)],
         [range(0, 3, 2), range(0, 4, 2)],
         [np.datetime64("2024-01-01"), np.datetime64("2024-01-01T00:00")],
+        [np.datetime64("2024-06-01T12:00"), NOON.replace(tzinfo=None)],
+        [np.timedelta64(1, "s"), np.timedelta64(1000, "ms"), datetime.timedelta(seconds=1)],
+        [np.timedelta64(1, "Y"), np.timedelta64(12, "M")],
+        [np.datetime64("NaT"), np.datetime64("NaT", "s")],
+        [np.timedelta64("NaT"), np.timedelta64("NaT", "s")],
+        [(float("nan"), "b"), Named(float("nan"), "b"), (np.float32("nan"), "b")],
+        [Frozen(float("nan")), Frozen(np.float64("nan"))],
         [Bits.X | Bits.Y, Bits(3)],
     ],
     ids=lambda equal: type(equal[0]).__name__,
@@ -108,6 +115,9 @@ def test_different_keys_mostly_differ():
 def test_documented_values():
     assert portable_hash(None) == 0
     assert portable_hash((None, 1)) & 0xFFFFFFFF == 219750521
+    # By Python, and by numpy, each process has its own.
+    assert portable_hash(np.datetime64("NaT")) == portable_hash(np.timedelta64("NaT")) == 0x7FF8
+    assert portable_hash(Named(float("nan"), "b")) == 3417183607654068400
     assert [portable_hash(number) for number in (0, 1, -5, 2.0, 2**31)] == [0, 1, -5, 2, 2**31]
 
 
@@ -130,6 +140,7 @@ def test_texts_are_spread_evenly():
         (object(), "builtins.object", "not the same in every process"),
         (Custom(), "Custom", "not the same in every process"),
         (lambda: None, "builtins.function", "not the same in every process"),
+        (np.timedelta64(1), "numpy.timedelta64", "cannot be hashed"),
         (decimal.Decimal("sNaN"), "decimal.Decimal", "cannot be hashed"),
         ((1, [2]), "builtins.list", "cannot be hashed"),
         (frozenset({object}) | {Custom()}, "Custom", "not the same in every process"),
@@ -152,10 +163,40 @@ def test_numbers_of_other_types_that_are_none_are_the_same_key(nan):
     assert one_nan((1, nan))[1] is NAN
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda nan: nan,
+        lambda nan: (1, (nan, "a")),
+        lambda nan: Named(nan, "b"),
+        lambda nan: (Named(nan, "b"),),
+        lambda nan: frozenset({nan, 1}),
+        lambda nan: Frozen(nan, "note"),
+    ],
+)
+@pytest.mark.parametrize(
+    "nan", [lambda: float("nan"), lambda: np.datetime64("NaT"), lambda: np.timedelta64("NaT", "s")]
+)
+def test_what_differs_only_by_being_no_number_or_no_time_is_one_key(made, nan):
+    one, other = made(nan()), made(nan())
+    assert one != other
+    found = one_nan(one)
+    assert found == one_nan(other) or found is one_nan(other)
+    assert type(found) is type(one)
+    assert {one_nan(one): 1, one_nan(other): 2} == {found: 2}
+    assert isinstance(one, frozenset) or str(found) == str(one)
+
+
+def test_no_time_is_not_no_number():
+    keys = [one_nan(each("NaT", "s")) for each in (np.datetime64, np.timedelta64)]
+    assert len({*keys, NAN}) == 3
+
+
 def test_one_nan():
     assert one_nan(float("nan")) is NAN
     assert one_nan((1, (float("nan"), "a")))[1][0] is NAN
-    keys: list[Any] = [1.5, "a", None, (1, 2), frozenset(), Named(1, "a")]
+    keys: list[Any] = [1.5, "a", None, (1, 2), frozenset(), Named(1, "a"), Frozen(1), NOON]
+    keys += [Named(1.5, "a"), np.datetime64(1, "s"), np.timedelta64(1, "s"), np.float64(1)]
     for key in keys:
         assert one_nan(key) is key
     unhashable: list[Any] = [[], ({},), {1}]
