@@ -16,6 +16,9 @@ from mesos_py.errors import MesosPyError, shortened
 
 # Looking at every map for every partition that reads it is worth it only for so many pairs.
 MOST_LOOKED_AT = 100_000
+# A job's property, and the pool in which each has a share as others have together.
+POOL = "spark.scheduler.pool"
+DEFAULT_POOL = "default"
 # A host that has so much of what a partition reads is a good place for it.
 HOST_SHARE = 0.2
 
@@ -130,7 +133,8 @@ class Jobs:
     def _enter_pool(self, stage: Stage, job: JobState) -> None:
         if not stage.pool:
             stage.properties = job.properties
-            stage.pool = job.properties.get("spark.scheduler.pool") or f"job {job.number}"
+            name = job.properties.get(POOL, DEFAULT_POOL)
+            stage.pool = f"job {job.number}" if name in ("", DEFAULT_POOL) else f"pool {name}"
 
     def _begin(self, stage: Stage, now_s: float) -> None:
         """All that it reads is there."""

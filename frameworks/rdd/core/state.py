@@ -100,7 +100,7 @@ class Stage:
     twins: those of which a second attempt is wanted.
     avoids: until when an index is not to run where it has failed, if there are others.
     blamed: executors whose outputs were gone, with the tries in which that was found.
-    pool: who shares with others in a fair order: the user's, or its first job.
+    pool: who shares with others in a fair order: a pool of the user's, or its first job.
     """
 
     id: int

@@ -91,6 +91,14 @@ def test_pools_share_and_within_one_the_older_goes_first():
     world.check_nothing_left()
 
 
+def test_each_job_in_the_default_pool_has_a_share_whatever_other_pools_are_called():
+    world = World(Rules(fair=True))
+    for pool in ({}, {"spark.scheduler.pool": "default"}, {"spark.scheduler.pool": "job 1"}):
+        world.submit(world.source(8), properties=pool)
+    world.join("a", "h1", 3)
+    assert sorted(task.stage_id for task in sent(world, RunTask)) == [1, 2, 3]
+
+
 def ab() -> World:
     world = World(Rules(max_failures=100, exclude_failures=3, exclude_s=60.0))
     world.join("a", "h1", 1)
