@@ -55,6 +55,7 @@ _HOW_S: Final = 3.0
 _LEAVE_S: Final = 10.0
 _EXPLAIN_EVERY_S: Final = 10.0
 _MB: Final = 2**20
+_MODULE: Final = ["-m", "frameworks.rdd.executor"]
 
 
 def shape_of(conf: Mapping[str, str]) -> Shape:
@@ -384,11 +385,14 @@ class MesosBackend:
             f"executor {start.executor_id}",
             start.executor_id,
             offer,
-            [self._python, "-m", "frameworks.rdd.executor"],
+            _MODULE if self._image else [self._python, *_MODULE],
             resources=shape.resources,
             env={**HASHES, **self._env, **settings.variables(self._secret)},
             uris=self._uris,
-            container=docker_container(self._image) if self._image else None,
+            # What is executed takes the place of what the image would start by itself.
+            container=docker_container(self._image, parameters=[("entrypoint", self._python)])
+            if self._image
+            else None,
             kill_grace_s=_KILL_GRACE_S,
         )
 
