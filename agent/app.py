@@ -17,6 +17,7 @@ import grpc.aio
 from agent.api.executor_service import ExecutorServer, ExecutorService
 from agent.api.executor_streams import ExecutorStreams
 from agent.api.files import FileService
+from agent.api.http.server import AgentHttp
 from agent.api.master_link import MasterLink
 from agent.api.metrics import observe, used_by
 from agent.api.shell import Shell
@@ -139,10 +140,12 @@ class AgentDaemon:
         stack.push_async_callback(executor_server.close)
         metrics = Metrics(prefix="mesos_py_agent_")
         keeper = await self._keeper(stack, metrics)
-        info.http_port = keeper.http.port
+        http = await self._http(stack, keeper)
+        info.http_port = http.port
         work_dir = str(self.work_dir)
         files_url = f"http://{Address(info.ip or info.hostname, info.http_port)}/files"
-        settings = self._settings(executor_server.endpoint, files_url)
+        http_endpoint = str(Address(_executor_ip(flags), info.http_port))
+        settings = self._settings(executor_server.endpoint, http_endpoint, files_url)
         core = AgentCore(settings, info, RandomIds())
         saved = self._restored(core, info)
         shell = self._shell = Shell(core, SystemClock(), metrics, self._checkpoint, self, keeper)
@@ -176,7 +179,8 @@ class AgentDaemon:
         if self._docker is not None and self._agent_id:
             self._docker.recover(self._agent_id, docker_saved)
         shell.executors_welcome()
-        observe(stack, server, core, used_by(launcher, self._docker), metrics, keeper.http)
+        http.executors.open(executors)
+        observe(stack, server, core, used_by(launcher, self._docker), metrics, http)
         agent_pb2_grpc.add_AgentFilesServicer_to_server(files, server)
         await server.start()
         self._started = True
@@ -188,14 +192,21 @@ class AgentDaemon:
         limits = self.flags.sandbox_limits()
         keeper = SandboxKeeper(self.work_dir, limits, lambda: self._agent_id, metrics)
         stack.push_async_callback(keeper.close)
-        await keeper.serve(self.flags.ip, self.flags.http_port)
         return keeper
 
-    def _settings(self, executor_endpoint: str, files_url: str) -> Settings:
+    async def _http(self, stack: contextlib.AsyncExitStack, keeper: SandboxKeeper) -> AgentHttp:
+        flags = self.flags
+        http = AgentHttp(self.work_dir, keeper.files, flags.executor_heartbeat_interval_s)
+        stack.push_async_callback(http.close)
+        await http.serve(flags.ip, flags.http_port)
+        return http
+
+    def _settings(self, executor_endpoint: str, http_endpoint: str, files_url: str) -> Settings:
         flags = self.flags
         return Settings(
             work_dir=str(self.work_dir),
             executor_endpoint=executor_endpoint,
+            http_endpoint=http_endpoint,
             files_url=files_url,
             executor_registration_timeout_s=flags.executor_registration_timeout_s,
             executor_shutdown_grace_s=flags.executor_shutdown_grace_period_s,
@@ -356,6 +367,18 @@ def _told_ip(flags: AgentFlags) -> str | None:
     if flags.advertise_ip is not None:
         return flags.advertise_ip
     return None if ipaddress.ip_address(flags.ip).is_unspecified else flags.ip
+
+
+def _executor_ip(flags: AgentFlags) -> str:
+    """The address by which executors on this machine reach the agent.
+
+    An agent that listens on all addresses is told one for those that have a network of
+    their own; the others find it on the loopback.
+    """
+    ip = ipaddress.ip_address(flags.ip)
+    if not ip.is_unspecified:
+        return flags.ip
+    return flags.advertise_ip or ("127.0.0.1" if ip.version == 4 else "::1")
 
 
 async def serve(flags: AgentFlags) -> None:

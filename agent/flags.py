@@ -38,7 +38,11 @@ class AgentFlags(DockerFlags, SandboxFlags):
         check=config.not_empty,
         help="Address to listen on; the master must be able to reach it",
     )
-    port: int = flag(5051, kind=config.port_number, help="Port to listen on; 0 picks one")
+    port: int = flag(
+        5061,
+        kind=config.port_number,
+        help="Port to listen on for the master; 0 picks one",
+    )
     advertise_ip: str | None = flag(
         None,
         kind=config.text,

@@ -81,8 +81,10 @@ class Processes:
     ) -> tuple[subprocess.Popen[bytes], str]:
         """Start `mesos-py <kind>` (`name` is the kind, or kind-number); its address."""
         port_file = self.directory / f"{name}.port"
-        argv = [*prefix, sys.executable, "-m", "mesos_py.cli", name.partition("-")[0]]
+        kind = name.partition("-")[0]
+        argv = [*prefix, sys.executable, "-m", "mesos_py.cli", kind]
         argv += ["--ip", LOOPBACK, "--port", "0", "--port-file", str(port_file)]
+        argv += ["--http-port", "0"] if kind == "agent" else []
         argv += ["--work-dir", str(self.directory / name), "--log-level", "warning", *flags]
         process = self.start(name, argv)
         return process, f"{LOOPBACK}:{self.wait_for(port_file, process, name)}"

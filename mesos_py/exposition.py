@@ -19,8 +19,15 @@ Render: TypeAlias = Callable[[], Awaitable[bytes]]
 
 def mount(app: web.Application, render: Render) -> None:
     """Have `app` answer GET /metrics with what `render` gives.  It is called each time."""
+    app.router.add_get(PATH, answering(render))
 
-    async def answer(_: web.Request) -> web.Response:
+
+def answering(render: Render) -> Callable[[web.Request], Awaitable[web.Response]]:
+    """What answers GET, and refuses all else, for a server that is not aiohttp's own."""
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.method not in ("GET", "HEAD"):
+            return web.Response(status=405, headers={"Allow": "GET, HEAD"})
         try:
             text = await render()
         except Exception as error:
@@ -28,7 +35,7 @@ def mount(app: web.Application, render: Render) -> None:
             return web.Response(status=500, text=f"{type(error).__name__}: {error}\n")
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
-    app.router.add_get(PATH, answer)
+    return answer
 
 
 class MetricsServer:

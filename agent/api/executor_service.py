@@ -19,6 +19,7 @@ from agent.api.executor_streams import Call, Event, ExecutorStreams, Stream, new
 from agent.core.effects import ExecutorKey
 from mesos_py import logs, rpc
 from mesos_py.errors import InvalidValue, MesosPyError
+from mesos_py.outbox import Outbox
 from mesos_py.v1 import executor_pb2
 from mesos_py.v1.executor_pb2_grpc import (
     ExecutorServiceServicer,
@@ -79,14 +80,14 @@ class ExecutorService(ExecutorServiceServicer):
             return error.message
         return self._streams.subscribed(key, call.subscribe, stream)
 
-    async def _read(self, key: ExecutorKey, context: Context, stream: Stream) -> None:
+    async def _read(self, key: ExecutorKey, context: Context, stream: Outbox[Event]) -> None:
         try:
             while not _is_end(calls := await context.read()):
                 self._take(key, calls.calls, stream)
         finally:
             stream.close("the executor has ended its stream")
 
-    def _take(self, key: ExecutorKey, calls: Any, stream: Stream) -> None:
+    def _take(self, key: ExecutorKey, calls: Any, stream: Outbox[Event]) -> None:
         for call in calls:
             if stream.closed is not None:
                 break

@@ -7,7 +7,7 @@ stream is written is its owner's business; an executor has one, and its newest c
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol
 
 from agent.core.effects import ExecutorKey
 from agent.core.executors import Standing
@@ -17,7 +17,17 @@ from mesos_py.v1 import types_pb2 as pb
 
 Call = executor_pb2.Call
 Event = executor_pb2.Event
-Stream: TypeAlias = Outbox[Event]
+
+# A refusal for which the executor can do nothing.
+INTERNAL: Final = "internal error; see the agent's log"
+
+
+class Stream(Protocol):
+    """What an executor is told is put into it; an Outbox, or who writes to one."""
+
+    def put(self, item: Event, size: int, /) -> bool: ...
+
+    def close(self, reason: str, *, drain: bool = True) -> None: ...
 
 
 class ExecutorEvents(Protocol):
@@ -91,7 +101,7 @@ class ExecutorStreams:
             self.events.executors_told()
 
 
-def new_stream() -> Stream:
+def new_stream() -> Outbox[Event]:
     """For the handler that runs now: it is ended if its executor reads too slowly."""
     handler = asyncio.current_task()
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc.aio
 
-from agent.api.http_server import HttpServer
+from agent.api.http.server import AgentHttp
 from agent.api.operator import AgentOperator
 from agent.containers.launcher import Launcher
 from agent.core.agent import AgentCore
@@ -29,7 +29,7 @@ def observe(
     core: AgentCore,
     usage_of: UsageOf,
     metrics: Metrics,
-    http: HttpServer,
+    http: AgentHttp,
 ) -> None:
     """Answer operators on `server`, and Prometheus by HTTP, until `stack` ends."""
     usage = UsageCollector(core.state, usage_of, SystemClock())

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
-from agent.api.executor_streams import ExecutorStreams
+from agent.api.executor_streams import INTERNAL, ExecutorStreams
 from agent.api.files import FileService
 from agent.api.master_link import MasterLink
 from agent.checkpoint.store import Checkpoint, CheckpointUnwritable
@@ -49,7 +49,6 @@ log = logs.get("agent")
 
 # When to look again whether the disk has room.
 WRITE_AGAIN_S: Final = 1.0
-_INTERNAL: Final = "internal error; see the agent's log"
 
 
 class ShellEvents(Protocol):
@@ -343,7 +342,7 @@ class Shell:
         except Exception as error:
             log.exception("input failed", what=what, error=error)
             self._metrics.drop("input failed")
-            return _INTERNAL
+            return INTERNAL
 
     def _dropped(self, drop: Drop) -> None:
         self._metrics.drop(drop.reason)

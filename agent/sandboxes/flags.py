@@ -16,9 +16,16 @@ class SandboxFlags:
     """Inherited by `AgentFlags`."""
 
     http_port: int = flag(
-        0,
+        5051,
         kind=config.port_number,
-        help="Port of the HTTP server for sandboxes and published data; 0 picks one",
+        help="Port for HTTP: executors of Mesos, sandboxes and published data, metrics; 0 picks"
+        " one, and keeps it over restarts",
+    )
+    executor_heartbeat_interval_s: float = flag(
+        1800.0,
+        kind=config.duration_s,
+        check=at_least(0.01),
+        help="How often executors that have subscribed by HTTP are sent a heartbeat",
     )
     fetcher_cache_size_bytes: int = flag(
         2 << 30,

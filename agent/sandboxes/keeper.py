@@ -7,17 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.api.http_server import HttpServer
+from agent.api.http.sandboxes import SandboxFiles
 from agent.sandboxes import collector, rotation
 from agent.sandboxes.logfile import Cuts
 from agent.sandboxes.removals import Removals
 from agent.sandboxes.rotation import Placed
-from mesos_py import logs
-from mesos_py.errors import PortInUse
-from mesos_py.files import write_atomically
 from mesos_py.metrics import Metrics
-
-log = logs.get("agent.sandboxes")
 
 
 @dataclass(frozen=True)
@@ -29,14 +24,13 @@ class Limits:
 
 
 class SandboxKeeper:
-    """Serves from `serve` on; removes and rotates from `keep` on."""
+    """Removes and rotates from `keep` on."""
 
     def __init__(
         self, work_dir: Path, limits: Limits, agent_id: Callable[[], str], metrics: Metrics
     ) -> None:
         self._live: Mapping[str, Placed] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._port_file = work_dir / "sandboxes" / "http-port"
         self.removals = Removals(work_dir / "sandboxes" / "removed")
         self._collector = collector.Collector(
             str(work_dir), limits.collector, self._is_live, self.removals, metrics
@@ -44,32 +38,9 @@ class SandboxKeeper:
         self._rotator = rotation.Rotator(
             str(work_dir), limits.rotation, lambda: self._live, metrics
         )
-        self.http = HttpServer(
+        self.files = SandboxFiles(
             str(work_dir), agent_id, self._is_live, self.removals, self.cuts, metrics
         )
-
-    async def serve(self, host: str, port: int) -> None:
-        """Serve; with port 0 at the port of the agent's earlier run if that is free, since
-        tasks were told its address.  Raises PortInUse."""
-        if port == 0 and (earlier := self._earlier_port()):
-            try:
-                await self.http.start(host, earlier)
-            except PortInUse:
-                log.info("another port for sandboxes: the earlier one is taken", earlier=earlier)
-            else:
-                return
-        await self.http.start(host, port)
-        try:
-            write_atomically(self._port_file, f"{self.http.port}\n")
-        except OSError as error:
-            log.warning("port for sandboxes cannot be written down", error=error)
-
-    def _earlier_port(self) -> int:
-        try:
-            port = int(self._port_file.read_text())
-        except (OSError, ValueError):
-            return 0
-        return port if 0 < port < 65536 else 0
 
     def keep(self, live: Mapping[str, Placed]) -> None:
         """Begin, once all containers that still run are in `live`, and stay so until the
@@ -82,13 +53,12 @@ class SandboxKeeper:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.http.close()
 
     def ended(self, parts: tuple[str, ...]) -> None:
         """The container with this sandbox has ended; () if nothing is known of it."""
         if parts:
             self._collector.ended(parts)
-            self.http.ended(parts)
+            self.files.ended(parts)
 
     def cuts(self, container_id: str, name: str, directory: int) -> Cuts:
         return self._rotator.cuts(container_id, name, directory)

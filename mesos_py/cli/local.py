@@ -139,7 +139,8 @@ class Cluster:
         master = f"{LOOPBACK}:{self._port_of('master')}"
         if self._keeper.asked is None:
             for number, part in enumerate(parts, 1):
-                flags = ["--port", "0", "--master", master, "--resources", part]
+                flags = ["--port", "0", "--http-port", "0"]
+                flags += ["--master", master, "--resources", part]
                 # A cluster to try things with leaves nothing running, however it ends.
                 flags += ["--tasks-on-exit", "end"]
                 if self._plan.attributes is not None:

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from mesos_py.v1 import types_pb2 as mesos__py_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1amesos_py/v1/executor.proto\x12\x14mesos_py.v1.executor\x1a\x17mesos_py/v1/types.proto\"2\n\x05\x43\x61lls\x12)\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x1a.mesos_py.v1.executor.Call\"5\n\x06\x45vents\x12+\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x1b.mesos_py.v1.executor.Event\"\x87\x05\n\x04\x43\x61ll\x12,\n\x0b\x65xecutor_id\x18\x01 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12.\n\x0c\x66ramework_id\x18\x02 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12-\n\x04type\x18\x03 \x01(\x0e\x32\x1f.mesos_py.v1.executor.Call.Type\x12\x37\n\tsubscribe\x18\x04 \x01(\x0b\x32$.mesos_py.v1.executor.Call.Subscribe\x12\x31\n\x06update\x18\x05 \x01(\x0b\x32!.mesos_py.v1.executor.Call.Update\x12\x33\n\x07message\x18\x06 \x01(\x0b\x32\".mesos_py.v1.executor.Call.Message\x1a\xb8\x01\n\tSubscribe\x12\x33\n\x14unacknowledged_tasks\x18\x01 \x03(\x0b\x32\x15.mesos_py.v1.TaskInfo\x12\x41\n\x16unacknowledged_updates\x18\x02 \x03(\x0b\x32!.mesos_py.v1.executor.Call.Update\x12\x1e\n\x10protocol_version\x18\xe8\x07 \x01(\rH\x00\x88\x01\x01\x42\x13\n\x11_protocol_version\x1a\x31\n\x06Update\x12\'\n\x06status\x18\x01 \x01(\x0b\x32\x17.mesos_py.v1.TaskStatus\x1a\x17\n\x07Message\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"J\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\r\n\tSUBSCRIBE\x10\x01\x12\n\n\x06UPDATE\x10\x02\x12\x0b\n\x07MESSAGE\x10\x03\x12\r\n\tHEARTBEAT\x10\x04\"\xe5\x08\n\x05\x45vent\x12.\n\x04type\x18\x01 \x01(\x0e\x32 .mesos_py.v1.executor.Event.Type\x12:\n\nsubscribed\x18\x02 \x01(\x0b\x32&.mesos_py.v1.executor.Event.Subscribed\x12>\n\x0c\x61\x63knowledged\x18\x03 \x01(\x0b\x32(.mesos_py.v1.executor.Event.Acknowledged\x12\x32\n\x06launch\x18\x04 \x01(\x0b\x32\".mesos_py.v1.executor.Event.Launch\x12.\n\x04kill\x18\x05 \x01(\x0b\x32 .mesos_py.v1.executor.Event.Kill\x12\x34\n\x07message\x18\x06 \x01(\x0b\x32#.mesos_py.v1.executor.Event.Message\x12\x30\n\x05\x65rror\x18\x07 \x01(\x0b\x32!.mesos_py.v1.executor.Event.Error\x12=\n\x0claunch_group\x18\x08 \x01(\x0b\x32\'.mesos_py.v1.executor.Event.LaunchGroup\x1a\xce\x01\n\nSubscribed\x12\x30\n\rexecutor_info\x18\x01 \x01(\x0b\x32\x19.mesos_py.v1.ExecutorInfo\x12\x32\n\x0e\x66ramework_info\x18\x02 \x01(\x0b\x32\x1a.mesos_py.v1.FrameworkInfo\x12*\n\nagent_info\x18\x03 \x01(\x0b\x32\x16.mesos_py.v1.AgentInfo\x12.\n\x0c\x63ontainer_id\x18\x04 \x01(\x0b\x32\x18.mesos_py.v1.ContainerID\x1a-\n\x06Launch\x12#\n\x04task\x18\x01 \x01(\x0b\x32\x15.mesos_py.v1.TaskInfo\x1a=\n\x0bLaunchGroup\x12.\n\ntask_group\x18\x01 \x01(\x0b\x32\x1a.mesos_py.v1.TaskGroupInfo\x1aZ\n\x04Kill\x12$\n\x07task_id\x18\x01 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12,\n\x0bkill_policy\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.KillPolicy\x1a\x42\n\x0c\x41\x63knowledged\x12$\n\x07task_id\x18\x01 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12\x0c\n\x04uuid\x18\x02 \x01(\x0c\x1a\x17\n\x07Message\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x1a\x18\n\x05\x45rror\x12\x0f\n\x07message\x18\x01 \x01(\t\"\x92\x01\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nSUBSCRIBED\x10\x01\x12\n\n\x06LAUNCH\x10\x02\x12\x08\n\x04KILL\x10\x03\x12\x10\n\x0c\x41\x43KNOWLEDGED\x10\x04\x12\x0b\n\x07MESSAGE\x10\x05\x12\t\n\x05\x45RROR\x10\x06\x12\x0c\n\x08SHUTDOWN\x10\x07\x12\x10\n\x0cLAUNCH_GROUP\x10\x08\x12\r\n\tHEARTBEAT\x10\t2]\n\x0f\x45xecutorService\x12J\n\tSubscribe\x12\x1b.mesos_py.v1.executor.Calls\x1a\x1c.mesos_py.v1.executor.Events(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1amesos_py/v1/executor.proto\x12\x14mesos_py.v1.executor\x1a\x17mesos_py/v1/types.proto\"2\n\x05\x43\x61lls\x12)\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x1a.mesos_py.v1.executor.Call\"5\n\x06\x45vents\x12+\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x1b.mesos_py.v1.executor.Event\"\x95\x05\n\x04\x43\x61ll\x12,\n\x0b\x65xecutor_id\x18\x01 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12.\n\x0c\x66ramework_id\x18\x02 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12\x32\n\x04type\x18\x03 \x01(\x0e\x32\x1f.mesos_py.v1.executor.Call.TypeH\x00\x88\x01\x01\x12\x37\n\tsubscribe\x18\x04 \x01(\x0b\x32$.mesos_py.v1.executor.Call.Subscribe\x12\x31\n\x06update\x18\x05 \x01(\x0b\x32!.mesos_py.v1.executor.Call.Update\x12\x33\n\x07message\x18\x06 \x01(\x0b\x32\".mesos_py.v1.executor.Call.Message\x1a\xb8\x01\n\tSubscribe\x12\x33\n\x14unacknowledged_tasks\x18\x01 \x03(\x0b\x32\x15.mesos_py.v1.TaskInfo\x12\x41\n\x16unacknowledged_updates\x18\x02 \x03(\x0b\x32!.mesos_py.v1.executor.Call.Update\x12\x1e\n\x10protocol_version\x18\xe8\x07 \x01(\rH\x00\x88\x01\x01\x42\x13\n\x11_protocol_version\x1a\x31\n\x06Update\x12\'\n\x06status\x18\x01 \x01(\x0b\x32\x17.mesos_py.v1.TaskStatus\x1a\x17\n\x07Message\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\"J\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\r\n\tSUBSCRIBE\x10\x01\x12\n\n\x06UPDATE\x10\x02\x12\x0b\n\x07MESSAGE\x10\x03\x12\r\n\tHEARTBEAT\x10\x04\x42\x07\n\x05_type\"\xe5\x08\n\x05\x45vent\x12.\n\x04type\x18\x01 \x01(\x0e\x32 .mesos_py.v1.executor.Event.Type\x12:\n\nsubscribed\x18\x02 \x01(\x0b\x32&.mesos_py.v1.executor.Event.Subscribed\x12>\n\x0c\x61\x63knowledged\x18\x03 \x01(\x0b\x32(.mesos_py.v1.executor.Event.Acknowledged\x12\x32\n\x06launch\x18\x04 \x01(\x0b\x32\".mesos_py.v1.executor.Event.Launch\x12.\n\x04kill\x18\x05 \x01(\x0b\x32 .mesos_py.v1.executor.Event.Kill\x12\x34\n\x07message\x18\x06 \x01(\x0b\x32#.mesos_py.v1.executor.Event.Message\x12\x30\n\x05\x65rror\x18\x07 \x01(\x0b\x32!.mesos_py.v1.executor.Event.Error\x12=\n\x0claunch_group\x18\x08 \x01(\x0b\x32\'.mesos_py.v1.executor.Event.LaunchGroup\x1a\xce\x01\n\nSubscribed\x12\x30\n\rexecutor_info\x18\x01 \x01(\x0b\x32\x19.mesos_py.v1.ExecutorInfo\x12\x32\n\x0e\x66ramework_info\x18\x02 \x01(\x0b\x32\x1a.mesos_py.v1.FrameworkInfo\x12*\n\nagent_info\x18\x03 \x01(\x0b\x32\x16.mesos_py.v1.AgentInfo\x12.\n\x0c\x63ontainer_id\x18\x04 \x01(\x0b\x32\x18.mesos_py.v1.ContainerID\x1a-\n\x06Launch\x12#\n\x04task\x18\x01 \x01(\x0b\x32\x15.mesos_py.v1.TaskInfo\x1a=\n\x0bLaunchGroup\x12.\n\ntask_group\x18\x01 \x01(\x0b\x32\x1a.mesos_py.v1.TaskGroupInfo\x1aZ\n\x04Kill\x12$\n\x07task_id\x18\x01 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12,\n\x0bkill_policy\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.KillPolicy\x1a\x42\n\x0c\x41\x63knowledged\x12$\n\x07task_id\x18\x01 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12\x0c\n\x04uuid\x18\x02 \x01(\x0c\x1a\x17\n\x07Message\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\x1a\x18\n\x05\x45rror\x12\x0f\n\x07message\x18\x01 \x01(\t\"\x92\x01\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nSUBSCRIBED\x10\x01\x12\n\n\x06LAUNCH\x10\x02\x12\x08\n\x04KILL\x10\x03\x12\x10\n\x0c\x41\x43KNOWLEDGED\x10\x04\x12\x0b\n\x07MESSAGE\x10\x05\x12\t\n\x05\x45RROR\x10\x06\x12\x0c\n\x08SHUTDOWN\x10\x07\x12\x10\n\x0cLAUNCH_GROUP\x10\x08\x12\r\n\tHEARTBEAT\x10\t2]\n\x0f\x45xecutorService\x12J\n\tSubscribe\x12\x1b.mesos_py.v1.executor.Calls\x1a\x1c.mesos_py.v1.executor.Events(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,33 +37,33 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EVENTS']._serialized_start=129
   _globals['_EVENTS']._serialized_end=182
   _globals['_CALL']._serialized_start=185
-  _globals['_CALL']._serialized_end=832
-  _globals['_CALL_SUBSCRIBE']._serialized_start=496
-  _globals['_CALL_SUBSCRIBE']._serialized_end=680
-  _globals['_CALL_UPDATE']._serialized_start=682
-  _globals['_CALL_UPDATE']._serialized_end=731
-  _globals['_CALL_MESSAGE']._serialized_start=733
-  _globals['_CALL_MESSAGE']._serialized_end=756
-  _globals['_CALL_TYPE']._serialized_start=758
-  _globals['_CALL_TYPE']._serialized_end=832
-  _globals['_EVENT']._serialized_start=835
-  _globals['_EVENT']._serialized_end=1960
-  _globals['_EVENT_SUBSCRIBED']._serialized_start=1284
-  _globals['_EVENT_SUBSCRIBED']._serialized_end=1490
-  _globals['_EVENT_LAUNCH']._serialized_start=1492
-  _globals['_EVENT_LAUNCH']._serialized_end=1537
-  _globals['_EVENT_LAUNCHGROUP']._serialized_start=1539
-  _globals['_EVENT_LAUNCHGROUP']._serialized_end=1600
-  _globals['_EVENT_KILL']._serialized_start=1602
-  _globals['_EVENT_KILL']._serialized_end=1692
-  _globals['_EVENT_ACKNOWLEDGED']._serialized_start=1694
-  _globals['_EVENT_ACKNOWLEDGED']._serialized_end=1760
-  _globals['_EVENT_MESSAGE']._serialized_start=1762
-  _globals['_EVENT_MESSAGE']._serialized_end=1785
-  _globals['_EVENT_ERROR']._serialized_start=1787
-  _globals['_EVENT_ERROR']._serialized_end=1811
-  _globals['_EVENT_TYPE']._serialized_start=1814
-  _globals['_EVENT_TYPE']._serialized_end=1960
-  _globals['_EXECUTORSERVICE']._serialized_start=1962
-  _globals['_EXECUTORSERVICE']._serialized_end=2055
+  _globals['_CALL']._serialized_end=846
+  _globals['_CALL_SUBSCRIBE']._serialized_start=501
+  _globals['_CALL_SUBSCRIBE']._serialized_end=685
+  _globals['_CALL_UPDATE']._serialized_start=687
+  _globals['_CALL_UPDATE']._serialized_end=736
+  _globals['_CALL_MESSAGE']._serialized_start=738
+  _globals['_CALL_MESSAGE']._serialized_end=761
+  _globals['_CALL_TYPE']._serialized_start=763
+  _globals['_CALL_TYPE']._serialized_end=837
+  _globals['_EVENT']._serialized_start=849
+  _globals['_EVENT']._serialized_end=1974
+  _globals['_EVENT_SUBSCRIBED']._serialized_start=1298
+  _globals['_EVENT_SUBSCRIBED']._serialized_end=1504
+  _globals['_EVENT_LAUNCH']._serialized_start=1506
+  _globals['_EVENT_LAUNCH']._serialized_end=1551
+  _globals['_EVENT_LAUNCHGROUP']._serialized_start=1553
+  _globals['_EVENT_LAUNCHGROUP']._serialized_end=1614
+  _globals['_EVENT_KILL']._serialized_start=1616
+  _globals['_EVENT_KILL']._serialized_end=1706
+  _globals['_EVENT_ACKNOWLEDGED']._serialized_start=1708
+  _globals['_EVENT_ACKNOWLEDGED']._serialized_end=1774
+  _globals['_EVENT_MESSAGE']._serialized_start=1776
+  _globals['_EVENT_MESSAGE']._serialized_end=1799
+  _globals['_EVENT_ERROR']._serialized_start=1801
+  _globals['_EVENT_ERROR']._serialized_end=1825
+  _globals['_EVENT_TYPE']._serialized_start=1828
+  _globals['_EVENT_TYPE']._serialized_end=1974
+  _globals['_EXECUTORSERVICE']._serialized_start=1976
+  _globals['_EXECUTORSERVICE']._serialized_end=2069
 # @@protoc_insertion_point(module_scope)

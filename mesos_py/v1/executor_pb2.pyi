@@ -167,16 +167,18 @@ class Call(_message.Message):
         *,
         executor_id: _types_pb2.ExecutorID | None = ...,
         framework_id: _types_pb2.FrameworkID | None = ...,
-        type: Global___Call.Type.ValueType = ...,
+        type: Global___Call.Type.ValueType | None = ...,
         subscribe: Global___Call.Subscribe | None = ...,
         update: Global___Call.Update | None = ...,
         message: Global___Call.Message | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["executor_id", b"executor_id", "framework_id", b"framework_id", "message", b"message", "subscribe", b"subscribe", "update", b"update"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "executor_id", b"executor_id", "framework_id", b"framework_id", "message", b"message", "subscribe", b"subscribe", "type", b"type", "update", b"update"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["executor_id", b"executor_id", "framework_id", b"framework_id", "message", b"message", "subscribe", b"subscribe", "type", b"type", "update", b"update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "executor_id", b"executor_id", "framework_id", b"framework_id", "message", b"message", "subscribe", b"subscribe", "type", b"type", "update", b"update"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
+    _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__type) -> _WhichOneofReturnType__type | None: ...
 
 Global___Call: _TypeAlias = Call  # noqa: Y015
 

@@ -228,6 +228,7 @@ class AgentProcess:
         self.log = work_dir.with_name(f"{work_dir.name}.log")
         argv = [sys.executable, "-m", "mesos_py.cli", "agent", "--master", master]
         argv += ["--work-dir", str(work_dir), "--port-file", str(self.port_file), "--port", "0"]
+        argv += ["--http-port", "0"]
         argv += ["--resources", "cpus:8;mem:1024;disk:1024", "--registration-backoff", "50ms"]
         # What a test starts ends with it, however the agent does.
         argv += ["--tasks-on-exit", "end"]

@@ -1,4 +1,4 @@
-"""The agent's HTTP server: sandboxes to look into, to download from and to follow.
+"""`/files`: sandboxes to look into, to download from and to follow.
 
 It serves what is on the disk, so data that a task has put there outlives it, its executor
 and the agent's run; what is in a directory named "published" longest (see the collector).
@@ -29,8 +29,8 @@ from agent.containers import sandbox
 from agent.sandboxes.logfile import Cuts, LogFile
 from agent.sandboxes.removals import Removals
 from mesos_py import logs
-from mesos_py.errors import InvalidValue, MesosPyError, NotFound, PortInUse, Refused
-from mesos_py.exposition import Render, mount
+from mesos_py.errors import InvalidValue, MesosPyError, NotFound, Refused
+from mesos_py.http.answers import not_allowed
 from mesos_py.metrics import Metrics
 
 log = logs.get("agent.http")
@@ -41,7 +41,6 @@ MAX_ENTRIES: Final = 10_000
 MAX_FOLLOWERS: Final = 500
 # A follower looks again after this long even if it was told of no change.
 LOOK_AGAIN_S: Final = 1.0
-_SHUTDOWN_S: Final = 0.2
 _STATUS: Final[dict[type[MesosPyError], int]] = {InvalidValue: 400, NotFound: 404, Refused: 403}
 _KINDS: Final = {
     stat.S_IFREG: "file",
@@ -79,7 +78,7 @@ class _Opened(NamedTuple):
             os.close(self.fd)
 
 
-class HttpServer:
+class SandboxFiles:
     """Serves the sandboxes of one work directory.  Used from one event loop."""
 
     def __init__(
@@ -100,43 +99,15 @@ class HttpServer:
             "http_answers_total", "Answers of the file server, by status", ("status",)
         )
         self._followers: dict[str, set[asyncio.Event]] = {}
-        self._runner: web.AppRunner | None = None
         self._following = 0
         self._closing = False
-        # What /metrics answers, once the agent is up.
-        self.metrics: Render | None = None
-        self.port = 0
 
-    async def start(self, host: str, port: int) -> None:
-        """Listen; `port` is known then.  Raises PortInUse."""
-        app = web.Application()
-        mount(app, self._rendered)
-        app.router.add_get("/{path:.*}", self._serve)
-        # A follower that has gone is not served until the log grows.
-        self._runner = web.AppRunner(
-            app, access_log=None, shutdown_timeout=_SHUTDOWN_S, handler_cancellation=True
-        )
-        await self._runner.setup()
-        try:
-            await web.TCPSite(self._runner, host, port).start()
-        except OSError as error:
-            await self._runner.cleanup()
-            reason = error.strerror or str(error)
-            raise PortInUse(
-                f"http-port: {host}:{port} cannot be bound: {reason}", host=host, port=port
-            ) from None
-        self.port = self._runner.addresses[0][1]
-
-    async def _rendered(self) -> bytes:
-        return await self.metrics() if self.metrics is not None else b""
-
-    async def close(self) -> None:
+    def close(self) -> None:
+        """Followers stop at the end of what there is."""
         self._closing = True
         for waiting in self._followers.values():
             for changed in waiting:
                 changed.set()
-        if self._runner is not None:
-            await self._runner.cleanup()
 
     def ended(self, parts: tuple[str, ...]) -> None:
         """The container with this sandbox has ended: followers stop at the end."""
@@ -145,15 +116,18 @@ class HttpServer:
 
     # ---- Answering ----------------------------------------------------------------
 
-    async def _serve(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """What GET and HEAD of a path below /files give."""
+        if request.method not in ("GET", "HEAD"):
+            raise not_allowed(request.method, "GET", "HEAD")
         try:
             answer = await self._answer(request)
         except MesosPyError as error:
-            status = 410 if isinstance(error, _Gone) else _STATUS.get(type(error), 500)
+            status = 410 if isinstance(error, _Gone) else _STATUS.get(type(error), 503)
             answer = _refusal(status, error.code, error.message)
         except OSError as error:
             log.error("a sandbox cannot be read", error=error)
-            answer = _refusal(500, "unreadable", f"cannot be read: {error.strerror}")
+            answer = _refusal(503, "unreadable", f"cannot be read: {error.strerror}")
         self._answers.labels(str(answer.status)).inc()
         return answer
 

@@ -1,0 +1,1 @@
+"""What the agent answers by HTTP: executors, sandboxes, metrics."""

@@ -1,0 +1,72 @@
+"""The agent's one HTTP server: who answers which path, and where it listens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from agent.api.http import executor
+from agent.api.http.executor import ExecutorApi
+from agent.api.http.sandboxes import SandboxFiles
+from mesos_py import exposition, logs
+from mesos_py.errors import PortInUse
+from mesos_py.exposition import Render
+from mesos_py.files import write_atomically
+from mesos_py.http.server import HttpServer, Routes
+
+log = logs.get("agent.http")
+
+# What Mesos calls this part of an agent; its routes are found below that, too.
+PROCESS: Final = "slave(1)"
+
+
+class AgentHttp:
+    """Listens before there is an agent to ask, since tasks are told the port; what is not
+    there yet is refused."""
+
+    def __init__(self, work_dir: Path, files: SandboxFiles, executor_heartbeat_s: float) -> None:
+        self._port_file = work_dir / "sandboxes" / "http-port"
+        self._files = files
+        routes = Routes(PROCESS)
+        self._server = HttpServer(routes)
+        self.executors = ExecutorApi(self._server, executor_heartbeat_s)
+        # What /metrics answers, once the agent is up.
+        self.metrics: Render | None = None
+        routes.add(executor.PATH, self.executors.answer)
+        routes.add("/files", files.answer)
+        routes.add(exposition.PATH, exposition.answering(self._rendered), exact=True)
+
+    @property
+    def port(self) -> int:
+        return self._server.port
+
+    async def serve(self, ip: str, port: int) -> None:
+        """Serve; with port 0 at the port of the agent's earlier run if that is free, since
+        executors and tasks were told its address.  Raises PortInUse."""
+        if port == 0 and (earlier := self._earlier_port()):
+            try:
+                await self._server.start(ip, earlier)
+            except PortInUse:
+                log.info("another port for HTTP: the earlier one is taken", earlier=earlier)
+            else:
+                return
+        await self._server.start(ip, port)
+        try:
+            write_atomically(self._port_file, f"{self.port}\n")
+        except OSError as error:
+            log.warning("port for HTTP cannot be written down", error=error)
+
+    async def close(self) -> None:
+        self._files.close()
+        self.executors.close()
+        await self._server.close()
+
+    def _earlier_port(self) -> int:
+        try:
+            port = int(self._port_file.read_text())
+        except (OSError, ValueError):
+            return 0
+        return port if 0 < port < 65536 else 0
+
+    async def _rendered(self) -> bytes:
+        return await self.metrics() if self.metrics is not None else b""
