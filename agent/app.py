@@ -141,10 +141,10 @@ class AgentDaemon:
         metrics = Metrics(prefix="mesos_py_agent_")
         keeper = await self._keeper(stack, metrics)
         http = await self._http(stack, keeper)
-        info.http_port = http.port
+        info.http_port = flags.advertise_http_port or http.port
         work_dir = str(self.work_dir)
         files_url = f"http://{Address(info.ip or info.hostname, info.http_port)}/files"
-        http_endpoint = str(Address(_executor_ip(flags), info.http_port))
+        http_endpoint = str(Address(_executor_ip(flags), http.port))
         settings = self._settings(executor_server.endpoint, http_endpoint, files_url)
         core = AgentCore(settings, info, RandomIds())
         saved = self._restored(core, info)
@@ -195,10 +195,9 @@ class AgentDaemon:
         return keeper
 
     async def _http(self, stack: contextlib.AsyncExitStack, keeper: SandboxKeeper) -> AgentHttp:
-        flags = self.flags
-        http = AgentHttp(self.work_dir, keeper.files, flags.executor_heartbeat_interval_s)
+        http = AgentHttp(self.work_dir, keeper.files, self.flags)
         stack.push_async_callback(http.close)
-        await http.serve(flags.ip, flags.http_port)
+        await http.serve(self.flags.ip, self.flags.http_port)
         return http
 
     def _settings(self, executor_endpoint: str, http_endpoint: str, files_url: str) -> Settings:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from agent.api.http.flags import HttpFlags
 from agent.containers.docker.flags import DockerFlags
 from agent.isolation.network.addresses import check_range
 from agent.sandboxes.flags import SandboxFlags
@@ -16,7 +17,7 @@ ENV_PREFIX: Final = "MESOS_PY_AGENT_"
 
 
 @dataclass(frozen=True)
-class AgentFlags(DockerFlags, SandboxFlags):
+class AgentFlags(DockerFlags, SandboxFlags, HttpFlags):
     """What `mesos-py agent` can be told."""
 
     master: str = flag(
@@ -41,7 +42,7 @@ class AgentFlags(DockerFlags, SandboxFlags):
     port: int = flag(
         5061,
         kind=config.port_number,
-        help="Port to listen on for the master; 0 picks one",
+        help="Port for masters (gRPC); 0 picks one",
     )
     advertise_ip: str | None = flag(
         None,

@@ -113,6 +113,9 @@ def _run_in_executor(
     s: AgentState, framework: Framework, key: TaskKey, info: pb.TaskInfo, now: Now
 ) -> None:
     executor_id = check_id("executor.executor_id", info.executor.executor_id.value)
+    if not info.executor.HasField("framework_id"):
+        # As Mesos has it, for the executor to read.
+        info.executor.framework_id.value = key[0]
     executor = s.executors.get((key[0], executor_id))
     resources = Resources.from_proto("resources", info.resources)
     if executor is None:
@@ -127,7 +130,7 @@ def _run_in_executor(
         raise _Refused(
             pb.TaskStatus.REASON_EXECUTOR_TERMINATED, f"executor {executor_id!r} is terminating"
         )
-    elif not _same(executor.info, info.executor):
+    elif executor.info != info.executor:
         raise InvalidValue(
             "executor", executor_id, "differs from the executor that runs under this id"
         )
@@ -161,15 +164,6 @@ def _start_executor(
     spec.container = info.container if info.HasField("container") else None
     s.launch(executor, spec)
     return executor
-
-
-def _same(running: pb.ExecutorInfo, asked: pb.ExecutorInfo) -> bool:
-    if asked.HasField("framework_id"):
-        return running == asked
-    filled = pb.ExecutorInfo()
-    filled.CopyFrom(asked)
-    filled.framework_id.CopyFrom(running.framework_id)
-    return running == filled
 
 
 # ---- What both need -----------------------------------------------------------------

@@ -15,18 +15,6 @@ from mesos_py.config import at_least, between, flag
 class SandboxFlags:
     """Inherited by `AgentFlags`."""
 
-    http_port: int = flag(
-        5051,
-        kind=config.port_number,
-        help="Port for HTTP: executors of Mesos, sandboxes and published data, metrics; 0 picks"
-        " one, and keeps it over restarts",
-    )
-    executor_heartbeat_interval_s: float = flag(
-        1800.0,
-        kind=config.duration_s,
-        check=at_least(0.01),
-        help="How often executors that have subscribed by HTTP are sent a heartbeat",
-    )
     fetcher_cache_size_bytes: int = flag(
         2 << 30,
         kind=config.size_bytes,

@@ -348,6 +348,15 @@ async def test_heartbeats_come_by_the_flag(master, tmp_path):
     assert {"type": "HEARTBEAT"} in kinds
 
 
+async def test_each_event_has_a_heartbeat_behind_it_by_a_flag(master, tmp_path):
+    async with running_agent(master, tmp_path / "agent", "--http-heartbeat-after-event") as agent:
+        await run(master, agent, "a")
+        async with HttpExecutor(port_of(master)) as executor:
+            await executor.subscribe()
+            for kind in ("SUBSCRIBED", "HEARTBEAT", "LAUNCH", "HEARTBEAT"):
+                await executor.event(kind)
+
+
 async def test_the_end_of_the_agent_ends_the_stream(master, agent, executor):
     await run(master, agent, "a")
     await executor.subscribe()

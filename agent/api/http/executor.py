@@ -36,9 +36,11 @@ Event = executor_pb2.Event
 class ExecutorApi:
     """Answers requests of executors; before `open` there is nobody to ask."""
 
-    def __init__(self, server: HttpServer, heartbeat_s: float) -> None:
+    def __init__(self, server: HttpServer, heartbeat_s: float, *, echoed: bool = False) -> None:
+        """`echoed`: a heartbeat follows each event."""
         self._server = server
         self._heartbeat_s = heartbeat_s
+        self._echoed = echoed
         self._streams: ExecutorStreams | None = None
 
     def open(self, streams: ExecutorStreams) -> None:
@@ -102,13 +104,13 @@ class ExecutorApi:
         call: Call.Subscribe,
         media: Media,
     ) -> web.StreamResponse:
-        stream = _HttpStream(request, media)
+        beat = framed(media.dumps(Event(type=Event.HEARTBEAT)))
+        stream = _HttpStream(request, media, beat if self._echoed else b"")
         refusal = streams.subscribed(key, call, stream)
         if refusal is not None:
             log.warning("executor refused", framework=key[0], executor=key[1], reason=refusal)
             raise _refused(refusal)
         log.info("executor subscribed", framework=key[0], executor=key[1], by=media.value)
-        beat = framed(media.dumps(Event(type=Event.HEARTBEAT)))
         try:
             return await respond(
                 request,
@@ -127,14 +129,19 @@ def _refused(reason: str) -> HttpRefusal:
 class _HttpStream:
     """An executor's stream: what is put in goes out as records of its kind of body."""
 
-    def __init__(self, request: web.Request, media: Media) -> None:
+    def __init__(self, request: web.Request, media: Media, echo: bytes) -> None:
+        """`echo`: the record that follows each; empty: none."""
         cut = cutter(request)
         self.records: Outbox[bytes] = Outbox(on_overflow=lambda _: cut())
         self._media = media
+        self._echo = echo
 
     def put(self, event: Event, _size: int) -> bool:
         record = framed(self._media.dumps(as_mesos(event)))
-        return self.records.put(record, len(record))
+        taken = self.records.put(record, len(record))
+        if taken and self._echo:
+            taken = self.records.put(self._echo, len(self._echo))
+        return taken
 
     def close(self, reason: str, *, drain: bool = True) -> None:
         self.records.close(reason, drain=drain)

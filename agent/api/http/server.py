@@ -7,6 +7,7 @@ from typing import Final
 
 from agent.api.http import executor
 from agent.api.http.executor import ExecutorApi
+from agent.api.http.flags import HttpFlags
 from agent.api.http.sandboxes import SandboxFiles
 from mesos_py import exposition, logs
 from mesos_py.errors import PortInUse
@@ -24,12 +25,16 @@ class AgentHttp:
     """Listens before there is an agent to ask, since tasks are told the port; what is not
     there yet is refused."""
 
-    def __init__(self, work_dir: Path, files: SandboxFiles, executor_heartbeat_s: float) -> None:
+    def __init__(self, work_dir: Path, files: SandboxFiles, flags: HttpFlags) -> None:
         self._port_file = work_dir / "sandboxes" / "http-port"
         self._files = files
         routes = Routes(PROCESS)
-        self._server = HttpServer(routes)
-        self.executors = ExecutorApi(self._server, executor_heartbeat_s)
+        self._server = HttpServer(routes, flags.http_limits())
+        self.executors = ExecutorApi(
+            self._server,
+            flags.executor_heartbeat_interval_s,
+            echoed=flags.http_heartbeat_after_event,
+        )
         # What /metrics answers, once the agent is up.
         self.metrics: Render | None = None
         routes.add(executor.PATH, self.executors.answer)

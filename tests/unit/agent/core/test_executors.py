@@ -75,6 +75,13 @@ def test_its_container_grows_before_tasks_are_delivered_and_shrinks_when_they_en
     assert world.limits() == ["cpus:2.5", "cpus:1.5"]
 
 
+def test_a_task_names_the_framework_of_its_executor_as_the_executor_does():
+    world = subscribed("a")
+    launch = world.told("ex")[1].launch
+    assert launch.task.executor.framework_id.value == "F1"
+    assert launch.task.executor == world.told("ex")[0].subscribed.executor_info
+
+
 def test_a_stranger_is_refused():
     world = AgentWorld()
     refusal = world.subscribe("nobody")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.api.executor_streams import INTERNAL, ExecutorStreams
+from agent.api.http.flags import HttpFlags
 from agent.api.http.sandboxes import SandboxFiles
 from agent.api.http.server import AgentHttp
 from agent.core.effects import ExecutorKey
@@ -68,7 +69,7 @@ async def http(tmp_path: Path) -> AsyncIterator[AgentHttp]:
     files = SandboxFiles(
         str(tmp_path), lambda: "A1", lambda _: False, removals, nothing_cut, Metrics()
     )
-    made = AgentHttp(tmp_path, files, executor_heartbeat_s=1000.0)
+    made = AgentHttp(tmp_path, files, HttpFlags(http_max_body_bytes=2048))
     await made.serve("127.0.0.1", 0)
     yield made
     await made.close()
@@ -119,6 +120,13 @@ async def test_a_fault_of_ours_is_not_the_executors(http, executor):
     assert (reply.status, reply.body) == (400, b"an executor may not report it\n")
     subscribe = await executor.call("SUBSCRIBE", subscribe={})
     assert (subscribe.status, subscribe.body) == (400, b"an executor may not report it\n")
+
+
+async def test_a_body_over_the_bound_is_refused(http, executor):
+    agent = Agent()
+    http.executors.open(agent.streams)
+    assert (await executor.call("HEARTBEAT", more="x" * 4096)).status == 413
+    assert (await executor.call("HEARTBEAT", more="x")).status == 202
 
 
 async def test_only_what_there_is_has_a_path(http, executor):
