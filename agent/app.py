@@ -17,6 +17,7 @@ import grpc.aio
 from agent.api.executor_service import ExecutorServer, ExecutorService
 from agent.api.executor_streams import ExecutorStreams
 from agent.api.files import FileService
+from agent.api.http.flags import executor_ip
 from agent.api.http.server import AgentHttp
 from agent.api.master_link import MasterLink
 from agent.api.metrics import observe, used_by
@@ -144,7 +145,7 @@ class AgentDaemon:
         info.http_port = flags.advertise_http_port or http.port
         work_dir = str(self.work_dir)
         files_url = f"http://{Address(info.ip or info.hostname, info.http_port)}/files"
-        http_endpoint = str(Address(_executor_ip(flags), http.port))
+        http_endpoint = str(Address(executor_ip(flags.ip, flags.advertise_ip), http.port))
         settings = self._settings(executor_server.endpoint, http_endpoint, files_url)
         core = AgentCore(settings, info, RandomIds())
         saved = self._restored(core, info)
@@ -366,18 +367,6 @@ def _told_ip(flags: AgentFlags) -> str | None:
     if flags.advertise_ip is not None:
         return flags.advertise_ip
     return None if ipaddress.ip_address(flags.ip).is_unspecified else flags.ip
-
-
-def _executor_ip(flags: AgentFlags) -> str:
-    """The address by which executors on this machine reach the agent.
-
-    An agent that listens on all addresses is told one for those that have a network of
-    their own; the others find it on the loopback.
-    """
-    ip = ipaddress.ip_address(flags.ip)
-    if not ip.is_unspecified:
-        return flags.ip
-    return flags.advertise_ip or ("127.0.0.1" if ip.version == 4 else "::1")
 
 
 async def serve(flags: AgentFlags) -> None:

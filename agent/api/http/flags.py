@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 
 from mesos_py import config
@@ -50,3 +51,15 @@ class HttpFlags:
     def http_limits(self) -> Limits:
         """What the server takes from its clients."""
         return Limits(body_bytes=self.http_max_body_bytes, connections=self.http_max_connections)
+
+
+def executor_ip(ip: str, advertised: str | None) -> str:
+    """The address by which executors on this machine reach an agent that listens on `ip`.
+
+    One that listens on all addresses is reached by the one that others are told, also from
+    a network of the executor's own; without that, on the loopback.
+    """
+    listening = ipaddress.ip_address(ip)
+    if not listening.is_unspecified:
+        return ip
+    return advertised or ("127.0.0.1" if listening.version == 4 else "::1")
