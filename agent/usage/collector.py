@@ -10,7 +10,7 @@ from agent.core import listing
 from agent.core.listing import Container
 from agent.core.state import AgentState
 from agent.usage import processes
-from agent.usage.statistics import statistics
+from agent.usage.statistics import note_asked, statistics
 from mesos_py import logs
 from mesos_py.clock import Clock
 
@@ -75,7 +75,9 @@ class UsageCollector:
             own = numbers.get(container_id, {})
             if own or container_id in sampled:
                 merged = {**sampled.get(container_id, {}), **own}
-                each.resource_statistics.CopyFrom(statistics(merged, now.wall_s))
+                used = statistics(merged, now.wall_s)
+                note_asked(used, each.resources)
+                each.resource_statistics.CopyFrom(used)
         return found
 
     async def _counted(self, ids: list[str]) -> dict[str, Mapping[str, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from mesos_py.v1 import types_pb2 as pb
@@ -68,6 +68,7 @@ NUMBERS: Final[Mapping[str, Number]] = {
 MAX_OTHER: Final = 32
 # Times and cores are fractions, all else is counted.
 _FRACTIONS: Final = ("_seconds", "_cores")
+_MIB: Final = 1024 * 1024
 _UINT32: Final = frozenset(
     {"cpu_periods", "cpu_throttled_periods", "pids", "pids_limit"},
 )
@@ -84,6 +85,29 @@ def statistics(numbers: Mapping[str, float], at_s: float) -> pb.ResourceStatisti
             setattr(message, known.field, _amount(name, value))
         elif len(message.other) < MAX_OTHER:
             message.other[name] = value
+    return message
+
+
+def note_asked(message: pb.ResourceStatistics, resources: Iterable[pb.Resource]) -> None:
+    """What was asked for, beside what is used."""
+    for each in resources:
+        if each.name == "cpus":
+            message.cpus_soft_limit += each.scalar.value
+        elif each.name == "mem":
+            message.mem_soft_limit_bytes += int(each.scalar.value * _MIB)
+
+
+def as_mesos(given: pb.ResourceStatistics) -> pb.ResourceStatistics:
+    """With what Mesos has under other names, too, and where it says what was asked for: a
+    container that is held to nothing has that as its limit of memory."""
+    message = pb.ResourceStatistics()
+    message.CopyFrom(given)
+    if message.HasField("mem_rss_bytes"):
+        message.mem_anon_bytes = message.mem_rss_bytes
+    if message.HasField("mem_cache_bytes"):
+        message.mem_file_bytes = message.mem_cache_bytes
+    if message.HasField("mem_soft_limit_bytes") and not message.HasField("mem_limit_bytes"):
+        message.mem_limit_bytes = message.mem_soft_limit_bytes
     return message
 
 

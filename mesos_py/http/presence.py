@@ -63,6 +63,7 @@ Resource: name type
 Resource.DiskInfo.Persistence: id
 Resource.DiskInfo.Source: type
 ResourceProviderID: value
+ResourceStatistics: timestamp
 Role: name weight
 Secret.Reference: name
 Secret.Value: data
@@ -91,10 +92,19 @@ agent_operator.Call.KillNestedContainer: container_id
 agent_operator.Call.LaunchContainer: container_id
 agent_operator.Call.LaunchNestedContainer: container_id
 agent_operator.Call.LaunchNestedContainerSession: container_id
+agent_operator.Call.ListFiles: path
+agent_operator.Call.ReadFile: path offset
 agent_operator.Call.RemoveContainer: container_id
+agent_operator.Call.SetLoggingLevel: level duration
 agent_operator.Call.WaitContainer: container_id
 agent_operator.Call.WaitNestedContainer: container_id
 agent_operator.Response.GetContainers.Container: container_id
+agent_operator.Response.GetExecutors.Executor: executor_info
+agent_operator.Response.GetFrameworks.Framework: framework_info
+agent_operator.Response.GetHealth: healthy
+agent_operator.Response.GetLoggingLevel: level
+agent_operator.Response.GetVersion: version_info
+agent_operator.Response.ReadFile: size data
 allocator.InverseOfferStatus: status framework_id timestamp
 executor.Call: executor_id framework_id
 executor.Call.Message: data

@@ -83,6 +83,16 @@ def status(given: pb.TaskStatus, as_json: AsJson) -> Shape:
     return shape
 
 
+def agent_pid(info: pb.AgentInfo) -> str:
+    """The name under which libprocess would know it."""
+    return f"slave(1)@{info.ip or info.hostname}:{http_port(info)}"
+
+
+def http_port(info: pb.AgentInfo) -> int:
+    """Where its pages are."""
+    return info.http_port if info.HasField("http_port") else info.port
+
+
 # ---- Text ---------------------------------------------------------------------------
 
 
@@ -102,8 +112,10 @@ def joined(head: Shape, lists: Mapping[str, Iterable[str]]) -> str:
 __all__ = [
     "AsJson",
     "Shape",
+    "agent_pid",
     "amounts",
     "attributes",
+    "http_port",
     "joined",
     "labels",
     "status",

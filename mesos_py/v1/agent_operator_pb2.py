@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from mesos_py.v1 import types_pb2 as mesos__py_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n mesos_py/v1/agent_operator.proto\x12\x1amesos_py.v1.agent_operator\x1a\x17mesos_py/v1/types.proto\"\x85\x01\n\x04\x43\x61ll\x12\x33\n\x04type\x18\x01 \x01(\x0e\x32%.mesos_py.v1.agent_operator.Call.Type\"H\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nGET_HEALTH\x10\x01\x12\x0f\n\x0bGET_METRICS\x10\x04\x12\x12\n\x0eGET_CONTAINERS\x10\n\"\xaf\x07\n\x08Response\x12\x37\n\x04type\x18\x01 \x01(\x0e\x32).mesos_py.v1.agent_operator.Response.Type\x12\x42\n\nget_health\x18\x02 \x01(\x0b\x32..mesos_py.v1.agent_operator.Response.GetHealth\x12\x44\n\x0bget_metrics\x18\x05 \x01(\x0b\x32/.mesos_py.v1.agent_operator.Response.GetMetrics\x12J\n\x0eget_containers\x18\n \x01(\x0b\x32\x32.mesos_py.v1.agent_operator.Response.GetContainers\x1a\x1c\n\tGetHealth\x12\x0f\n\x07healthy\x18\x01 \x01(\x08\x1a\x32\n\nGetMetrics\x12$\n\x07metrics\x18\x01 \x03(\x0b\x32\x13.mesos_py.v1.Metric\x1a\xf7\x03\n\rGetContainers\x12P\n\ncontainers\x18\x01 \x03(\x0b\x32<.mesos_py.v1.agent_operator.Response.GetContainers.Container\x1a\x93\x03\n\tContainer\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12,\n\x0b\x65xecutor_id\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12\x15\n\rexecutor_name\x18\x03 \x01(\t\x12.\n\x0c\x63ontainer_id\x18\x04 \x01(\x0b\x32\x18.mesos_py.v1.ContainerID\x12\x36\n\x10\x63ontainer_status\x18\x05 \x01(\x0b\x32\x1c.mesos_py.v1.ContainerStatus\x12<\n\x13resource_statistics\x18\x06 \x01(\x0b\x32\x1f.mesos_py.v1.ResourceStatistics\x12&\n\x08task_ids\x18\xe8\x07 \x03(\x0b\x32\x13.mesos_py.v1.TaskID\x12)\n\tresources\x18\xe9\x07 \x03(\x0b\x32\x15.mesos_py.v1.Resource\x12\x18\n\x0f\x63ustom_executor\x18\xea\x07 \x01(\x08\"H\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nGET_HEALTH\x10\x01\x12\x0f\n\x0bGET_METRICS\x10\x05\x12\x12\n\x0eGET_CONTAINERS\x10\t2i\n\x14\x41gentOperatorService\x12Q\n\x07\x45xecute\x12 .mesos_py.v1.agent_operator.Call\x1a$.mesos_py.v1.agent_operator.Responseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n mesos_py/v1/agent_operator.proto\x12\x1amesos_py.v1.agent_operator\x1a\x17mesos_py/v1/types.proto\"\xf6\x0b\n\x04\x43\x61ll\x12\x38\n\x04type\x18\x01 \x01(\x0e\x32%.mesos_py.v1.agent_operator.Call.TypeH\x00\x88\x01\x01\x12@\n\x0bget_metrics\x18\x02 \x01(\x0b\x32+.mesos_py.v1.agent_operator.Call.GetMetrics\x12K\n\x11set_logging_level\x18\x03 \x01(\x0b\x32\x30.mesos_py.v1.agent_operator.Call.SetLoggingLevel\x12>\n\nlist_files\x18\x04 \x01(\x0b\x32*.mesos_py.v1.agent_operator.Call.ListFiles\x12<\n\tread_file\x18\x05 \x01(\x0b\x32).mesos_py.v1.agent_operator.Call.ReadFile\x12\x46\n\x0eget_containers\x18\x14 \x01(\x0b\x32..mesos_py.v1.agent_operator.Call.GetContainers\x1a\x38\n\nGetMetrics\x12*\n\x07timeout\x18\x01 \x01(\x0b\x32\x19.mesos_py.v1.DurationInfo\x1aM\n\x0fSetLoggingLevel\x12\r\n\x05level\x18\x01 \x01(\r\x12+\n\x08\x64uration\x18\x02 \x01(\x0b\x32\x19.mesos_py.v1.DurationInfo\x1a\x19\n\tListFiles\x12\x0c\n\x04path\x18\x01 \x01(\t\x1aH\n\x08ReadFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12\x13\n\x06length\x18\x03 \x01(\x04H\x00\x88\x01\x01\x42\t\n\x07_length\x1ak\n\rGetContainers\x12\x18\n\x0bshow_nested\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x1c\n\x0fshow_standalone\x18\x02 \x01(\x08H\x01\x88\x01\x01\x42\x0e\n\x0c_show_nestedB\x12\n\x10_show_standalone\"\xfa\x05\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nGET_HEALTH\x10\x01\x12\r\n\tGET_FLAGS\x10\x02\x12\x0f\n\x0bGET_VERSION\x10\x03\x12\x0f\n\x0bGET_METRICS\x10\x04\x12\x15\n\x11GET_LOGGING_LEVEL\x10\x05\x12\x15\n\x11SET_LOGGING_LEVEL\x10\x06\x12\x0e\n\nLIST_FILES\x10\x07\x12\r\n\tREAD_FILE\x10\x08\x12\r\n\tGET_STATE\x10\t\x12\x12\n\x0eGET_CONTAINERS\x10\n\x12\x12\n\x0eGET_FRAMEWORKS\x10\x0b\x12\x11\n\rGET_EXECUTORS\x10\x0c\x12\r\n\tGET_TASKS\x10\r\x12\x1b\n\x17LAUNCH_NESTED_CONTAINER\x10\x0e\x12\x19\n\x15WAIT_NESTED_CONTAINER\x10\x0f\x12\x19\n\x15KILL_NESTED_CONTAINER\x10\x10\x12#\n\x1fLAUNCH_NESTED_CONTAINER_SESSION\x10\x11\x12\x1a\n\x16\x41TTACH_CONTAINER_INPUT\x10\x12\x12\x1b\n\x17\x41TTACH_CONTAINER_OUTPUT\x10\x13\x12\r\n\tGET_AGENT\x10\x14\x12\x1b\n\x17REMOVE_NESTED_CONTAINER\x10\x15\x12\x14\n\x10LAUNCH_CONTAINER\x10\x16\x12\x12\n\x0eWAIT_CONTAINER\x10\x17\x12\x12\n\x0eKILL_CONTAINER\x10\x18\x12\x14\n\x10REMOVE_CONTAINER\x10\x19\x12\x1a\n\x16GET_RESOURCE_PROVIDERS\x10\x1a\x12 \n\x1c\x41\x44\x44_RESOURCE_PROVIDER_CONFIG\x10\x1b\x12#\n\x1fUPDATE_RESOURCE_PROVIDER_CONFIG\x10\x1c\x12#\n\x1fREMOVE_RESOURCE_PROVIDER_CONFIG\x10\x1d\x12\x10\n\x0cPRUNE_IMAGES\x10\x1e\x12\x12\n\x0eGET_OPERATIONS\x10\x1f\x12\x1f\n\x1bMARK_RESOURCE_PROVIDER_GONE\x10 B\x07\n\x05_type\"\xb7\x1a\n\x08Response\x12\x37\n\x04type\x18\x01 \x01(\x0e\x32).mesos_py.v1.agent_operator.Response.Type\x12\x42\n\nget_health\x18\x02 \x01(\x0b\x32..mesos_py.v1.agent_operator.Response.GetHealth\x12@\n\tget_flags\x18\x03 \x01(\x0b\x32-.mesos_py.v1.agent_operator.Response.GetFlags\x12\x44\n\x0bget_version\x18\x04 \x01(\x0b\x32/.mesos_py.v1.agent_operator.Response.GetVersion\x12\x44\n\x0bget_metrics\x18\x05 \x01(\x0b\x32/.mesos_py.v1.agent_operator.Response.GetMetrics\x12O\n\x11get_logging_level\x18\x06 \x01(\x0b\x32\x34.mesos_py.v1.agent_operator.Response.GetLoggingLevel\x12\x42\n\nlist_files\x18\x07 \x01(\x0b\x32..mesos_py.v1.agent_operator.Response.ListFiles\x12@\n\tread_file\x18\x08 \x01(\x0b\x32-.mesos_py.v1.agent_operator.Response.ReadFile\x12@\n\tget_state\x18\t \x01(\x0b\x32-.mesos_py.v1.agent_operator.Response.GetState\x12J\n\x0eget_containers\x18\n \x01(\x0b\x32\x32.mesos_py.v1.agent_operator.Response.GetContainers\x12J\n\x0eget_frameworks\x18\x0b \x01(\x0b\x32\x32.mesos_py.v1.agent_operator.Response.GetFrameworks\x12H\n\rget_executors\x18\x0c \x01(\x0b\x32\x31.mesos_py.v1.agent_operator.Response.GetExecutors\x12@\n\tget_tasks\x18\r \x01(\x0b\x32-.mesos_py.v1.agent_operator.Response.GetTasks\x12@\n\tget_agent\x18\x0f \x01(\x0b\x32-.mesos_py.v1.agent_operator.Response.GetAgent\x12Y\n\x16get_resource_providers\x18\x11 \x01(\x0b\x32\x39.mesos_py.v1.agent_operator.Response.GetResourceProviders\x12J\n\x0eget_operations\x18\x12 \x01(\x0b\x32\x32.mesos_py.v1.agent_operator.Response.GetOperations\x1a\x1c\n\tGetHealth\x12\x0f\n\x07healthy\x18\x01 \x01(\x08\x1a,\n\x08GetFlags\x12 \n\x05\x66lags\x18\x01 \x03(\x0b\x32\x11.mesos_py.v1.Flag\x1a<\n\nGetVersion\x12.\n\x0cversion_info\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.VersionInfo\x1a\x32\n\nGetMetrics\x12$\n\x07metrics\x18\x01 \x03(\x0b\x32\x13.mesos_py.v1.Metric\x1a \n\x0fGetLoggingLevel\x12\r\n\x05level\x18\x01 \x01(\r\x1a\x36\n\tListFiles\x12)\n\nfile_infos\x18\x01 \x03(\x0b\x32\x15.mesos_py.v1.FileInfo\x1a&\n\x08ReadFile\x12\x0c\n\x04size\x18\x01 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x1a\xe2\x01\n\x08GetState\x12@\n\tget_tasks\x18\x01 \x01(\x0b\x32-.mesos_py.v1.agent_operator.Response.GetTasks\x12H\n\rget_executors\x18\x02 \x01(\x0b\x32\x31.mesos_py.v1.agent_operator.Response.GetExecutors\x12J\n\x0eget_frameworks\x18\x03 \x01(\x0b\x32\x32.mesos_py.v1.agent_operator.Response.GetFrameworks\x1a\xf7\x03\n\rGetContainers\x12P\n\ncontainers\x18\x01 \x03(\x0b\x32<.mesos_py.v1.agent_operator.Response.GetContainers.Container\x1a\x93\x03\n\tContainer\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12,\n\x0b\x65xecutor_id\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12\x15\n\rexecutor_name\x18\x03 \x01(\t\x12.\n\x0c\x63ontainer_id\x18\x04 \x01(\x0b\x32\x18.mesos_py.v1.ContainerID\x12\x36\n\x10\x63ontainer_status\x18\x05 \x01(\x0b\x32\x1c.mesos_py.v1.ContainerStatus\x12<\n\x13resource_statistics\x18\x06 \x01(\x0b\x32\x1f.mesos_py.v1.ResourceStatistics\x12&\n\x08task_ids\x18\xe8\x07 \x03(\x0b\x32\x13.mesos_py.v1.TaskID\x12)\n\tresources\x18\xe9\x07 \x03(\x0b\x32\x15.mesos_py.v1.Resource\x12\x18\n\x0f\x63ustom_executor\x18\xea\x07 \x01(\x08\x1a\xfe\x01\n\rGetFrameworks\x12P\n\nframeworks\x18\x01 \x03(\x0b\x32<.mesos_py.v1.agent_operator.Response.GetFrameworks.Framework\x12Z\n\x14\x63ompleted_frameworks\x18\x02 \x03(\x0b\x32<.mesos_py.v1.agent_operator.Response.GetFrameworks.Framework\x1a?\n\tFramework\x12\x32\n\x0e\x66ramework_info\x18\x01 \x01(\x0b\x32\x1a.mesos_py.v1.FrameworkInfo\x1a\xf4\x01\n\x0cGetExecutors\x12M\n\texecutors\x18\x01 \x03(\x0b\x32:.mesos_py.v1.agent_operator.Response.GetExecutors.Executor\x12W\n\x13\x63ompleted_executors\x18\x02 \x03(\x0b\x32:.mesos_py.v1.agent_operator.Response.GetExecutors.Executor\x1a<\n\x08\x45xecutor\x12\x30\n\rexecutor_info\x18\x01 \x01(\x0b\x32\x19.mesos_py.v1.ExecutorInfo\x1a\xe1\x01\n\x08GetTasks\x12(\n\rpending_tasks\x18\x01 \x03(\x0b\x32\x11.mesos_py.v1.Task\x12\'\n\x0cqueued_tasks\x18\x02 \x03(\x0b\x32\x11.mesos_py.v1.Task\x12)\n\x0elaunched_tasks\x18\x03 \x03(\x0b\x32\x11.mesos_py.v1.Task\x12+\n\x10terminated_tasks\x18\x04 \x03(\x0b\x32\x11.mesos_py.v1.Task\x12*\n\x0f\x63ompleted_tasks\x18\x05 \x03(\x0b\x32\x11.mesos_py.v1.Task\x1a\x66\n\x08GetAgent\x12*\n\nagent_info\x18\x01 \x01(\x0b\x32\x16.mesos_py.v1.AgentInfo\x12.\n\x0c\x64rain_config\x18\x02 \x01(\x0b\x32\x18.mesos_py.v1.DrainConfig\x1a\x16\n\x14GetResourceProviders\x1a\x0f\n\rGetOperations\"\xad\x02\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nGET_HEALTH\x10\x01\x12\r\n\tGET_FLAGS\x10\x02\x12\x0f\n\x0bGET_VERSION\x10\x03\x12\x0f\n\x0bGET_METRICS\x10\x04\x12\x15\n\x11GET_LOGGING_LEVEL\x10\x05\x12\x0e\n\nLIST_FILES\x10\x06\x12\r\n\tREAD_FILE\x10\x07\x12\r\n\tGET_STATE\x10\x08\x12\x12\n\x0eGET_CONTAINERS\x10\t\x12\x12\n\x0eGET_FRAMEWORKS\x10\n\x12\x11\n\rGET_EXECUTORS\x10\x0b\x12\r\n\tGET_TASKS\x10\x0c\x12\r\n\tGET_AGENT\x10\x0e\x12\x1a\n\x16GET_RESOURCE_PROVIDERS\x10\x10\x12\x12\n\x0eGET_OPERATIONS\x10\x11\x12\t\n\x04\x44ONE\x10\xe8\x07\x32i\n\x14\x41gentOperatorService\x12Q\n\x07\x45xecute\x12 .mesos_py.v1.agent_operator.Call\x1a$.mesos_py.v1.agent_operator.Responseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,21 +33,59 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mesos_py.v1.agent_operator_
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_CALL']._serialized_start=90
-  _globals['_CALL']._serialized_end=223
-  _globals['_CALL_TYPE']._serialized_start=151
-  _globals['_CALL_TYPE']._serialized_end=223
-  _globals['_RESPONSE']._serialized_start=226
-  _globals['_RESPONSE']._serialized_end=1169
-  _globals['_RESPONSE_GETHEALTH']._serialized_start=509
-  _globals['_RESPONSE_GETHEALTH']._serialized_end=537
-  _globals['_RESPONSE_GETMETRICS']._serialized_start=539
-  _globals['_RESPONSE_GETMETRICS']._serialized_end=589
-  _globals['_RESPONSE_GETCONTAINERS']._serialized_start=592
-  _globals['_RESPONSE_GETCONTAINERS']._serialized_end=1095
-  _globals['_RESPONSE_GETCONTAINERS_CONTAINER']._serialized_start=692
-  _globals['_RESPONSE_GETCONTAINERS_CONTAINER']._serialized_end=1095
-  _globals['_RESPONSE_TYPE']._serialized_start=1097
-  _globals['_RESPONSE_TYPE']._serialized_end=1169
-  _globals['_AGENTOPERATORSERVICE']._serialized_start=1171
-  _globals['_AGENTOPERATORSERVICE']._serialized_end=1276
+  _globals['_CALL']._serialized_end=1616
+  _globals['_CALL_GETMETRICS']._serialized_start=497
+  _globals['_CALL_GETMETRICS']._serialized_end=553
+  _globals['_CALL_SETLOGGINGLEVEL']._serialized_start=555
+  _globals['_CALL_SETLOGGINGLEVEL']._serialized_end=632
+  _globals['_CALL_LISTFILES']._serialized_start=634
+  _globals['_CALL_LISTFILES']._serialized_end=659
+  _globals['_CALL_READFILE']._serialized_start=661
+  _globals['_CALL_READFILE']._serialized_end=733
+  _globals['_CALL_GETCONTAINERS']._serialized_start=735
+  _globals['_CALL_GETCONTAINERS']._serialized_end=842
+  _globals['_CALL_TYPE']._serialized_start=845
+  _globals['_CALL_TYPE']._serialized_end=1607
+  _globals['_RESPONSE']._serialized_start=1619
+  _globals['_RESPONSE']._serialized_end=5002
+  _globals['_RESPONSE_GETHEALTH']._serialized_start=2768
+  _globals['_RESPONSE_GETHEALTH']._serialized_end=2796
+  _globals['_RESPONSE_GETFLAGS']._serialized_start=2798
+  _globals['_RESPONSE_GETFLAGS']._serialized_end=2842
+  _globals['_RESPONSE_GETVERSION']._serialized_start=2844
+  _globals['_RESPONSE_GETVERSION']._serialized_end=2904
+  _globals['_RESPONSE_GETMETRICS']._serialized_start=2906
+  _globals['_RESPONSE_GETMETRICS']._serialized_end=2956
+  _globals['_RESPONSE_GETLOGGINGLEVEL']._serialized_start=2958
+  _globals['_RESPONSE_GETLOGGINGLEVEL']._serialized_end=2990
+  _globals['_RESPONSE_LISTFILES']._serialized_start=2992
+  _globals['_RESPONSE_LISTFILES']._serialized_end=3046
+  _globals['_RESPONSE_READFILE']._serialized_start=3048
+  _globals['_RESPONSE_READFILE']._serialized_end=3086
+  _globals['_RESPONSE_GETSTATE']._serialized_start=3089
+  _globals['_RESPONSE_GETSTATE']._serialized_end=3315
+  _globals['_RESPONSE_GETCONTAINERS']._serialized_start=3318
+  _globals['_RESPONSE_GETCONTAINERS']._serialized_end=3821
+  _globals['_RESPONSE_GETCONTAINERS_CONTAINER']._serialized_start=3418
+  _globals['_RESPONSE_GETCONTAINERS_CONTAINER']._serialized_end=3821
+  _globals['_RESPONSE_GETFRAMEWORKS']._serialized_start=3824
+  _globals['_RESPONSE_GETFRAMEWORKS']._serialized_end=4078
+  _globals['_RESPONSE_GETFRAMEWORKS_FRAMEWORK']._serialized_start=4015
+  _globals['_RESPONSE_GETFRAMEWORKS_FRAMEWORK']._serialized_end=4078
+  _globals['_RESPONSE_GETEXECUTORS']._serialized_start=4081
+  _globals['_RESPONSE_GETEXECUTORS']._serialized_end=4325
+  _globals['_RESPONSE_GETEXECUTORS_EXECUTOR']._serialized_start=4265
+  _globals['_RESPONSE_GETEXECUTORS_EXECUTOR']._serialized_end=4325
+  _globals['_RESPONSE_GETTASKS']._serialized_start=4328
+  _globals['_RESPONSE_GETTASKS']._serialized_end=4553
+  _globals['_RESPONSE_GETAGENT']._serialized_start=4555
+  _globals['_RESPONSE_GETAGENT']._serialized_end=4657
+  _globals['_RESPONSE_GETRESOURCEPROVIDERS']._serialized_start=4659
+  _globals['_RESPONSE_GETRESOURCEPROVIDERS']._serialized_end=4681
+  _globals['_RESPONSE_GETOPERATIONS']._serialized_start=4683
+  _globals['_RESPONSE_GETOPERATIONS']._serialized_end=4698
+  _globals['_RESPONSE_TYPE']._serialized_start=4701
+  _globals['_RESPONSE_TYPE']._serialized_end=5002
+  _globals['_AGENTOPERATORSERVICE']._serialized_start=5004
+  _globals['_AGENTOPERATORSERVICE']._serialized_end=5109
 # @@protoc_insertion_point(module_scope)

@@ -2915,9 +2915,13 @@ class ResourceStatistics(_message.Message):
     NET_TX_DROPPED_FIELD_NUMBER: _builtins.int
     DISK_LIMIT_BYTES_FIELD_NUMBER: _builtins.int
     DISK_USED_BYTES_FIELD_NUMBER: _builtins.int
+    MEM_FILE_BYTES_FIELD_NUMBER: _builtins.int
+    MEM_ANON_BYTES_FIELD_NUMBER: _builtins.int
     PROCESSES_FIELD_NUMBER: _builtins.int
     MEM_TOTAL_BYTES_FIELD_NUMBER: _builtins.int
+    MEM_SOFT_LIMIT_BYTES_FIELD_NUMBER: _builtins.int
     MEM_CACHE_BYTES_FIELD_NUMBER: _builtins.int
+    CPUS_SOFT_LIMIT_FIELD_NUMBER: _builtins.int
     MEM_PEAK_BYTES_FIELD_NUMBER: _builtins.int
     MEM_OOM_KILLS_FIELD_NUMBER: _builtins.int
     PROCESSES_LIMIT_FIELD_NUMBER: _builtins.int
@@ -2944,9 +2948,14 @@ class ResourceStatistics(_message.Message):
     net_tx_dropped: _builtins.int
     disk_limit_bytes: _builtins.int
     disk_used_bytes: _builtins.int
+    mem_file_bytes: _builtins.int
+    mem_anon_bytes: _builtins.int
     processes: _builtins.int
     mem_total_bytes: _builtins.int
+    mem_soft_limit_bytes: _builtins.int
+    """What was asked for, whatever it is held to."""
     mem_cache_bytes: _builtins.int
+    cpus_soft_limit: _builtins.float
     mem_peak_bytes: _builtins.int
     """Ours."""
     mem_oom_kills: _builtins.int
@@ -2979,9 +2988,13 @@ class ResourceStatistics(_message.Message):
         net_tx_dropped: _builtins.int | None = ...,
         disk_limit_bytes: _builtins.int | None = ...,
         disk_used_bytes: _builtins.int | None = ...,
+        mem_file_bytes: _builtins.int | None = ...,
+        mem_anon_bytes: _builtins.int | None = ...,
         processes: _builtins.int | None = ...,
         mem_total_bytes: _builtins.int | None = ...,
+        mem_soft_limit_bytes: _builtins.int | None = ...,
         mem_cache_bytes: _builtins.int | None = ...,
+        cpus_soft_limit: _builtins.float | None = ...,
         mem_peak_bytes: _builtins.int | None = ...,
         mem_oom_kills: _builtins.int | None = ...,
         processes_limit: _builtins.int | None = ...,
@@ -2991,9 +3004,9 @@ class ResourceStatistics(_message.Message):
         io_writes: _builtins.int | None = ...,
         other: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cpus_limit", b"_cpus_limit", "_cpus_nr_periods", b"_cpus_nr_periods", "_cpus_nr_throttled", b"_cpus_nr_throttled", "_cpus_system_time_secs", b"_cpus_system_time_secs", "_cpus_throttled_time_secs", b"_cpus_throttled_time_secs", "_cpus_user_time_secs", b"_cpus_user_time_secs", "_disk_limit_bytes", b"_disk_limit_bytes", "_disk_used_bytes", b"_disk_used_bytes", "_io_read_bytes", b"_io_read_bytes", "_io_reads", b"_io_reads", "_io_write_bytes", b"_io_write_bytes", "_io_writes", b"_io_writes", "_mem_cache_bytes", b"_mem_cache_bytes", "_mem_limit_bytes", b"_mem_limit_bytes", "_mem_oom_kills", b"_mem_oom_kills", "_mem_peak_bytes", b"_mem_peak_bytes", "_mem_rss_bytes", b"_mem_rss_bytes", "_mem_total_bytes", b"_mem_total_bytes", "_net_rx_bytes", b"_net_rx_bytes", "_net_rx_dropped", b"_net_rx_dropped", "_net_rx_packets", b"_net_rx_packets", "_net_tx_bytes", b"_net_tx_bytes", "_net_tx_dropped", b"_net_tx_dropped", "_net_tx_packets", b"_net_tx_packets", "_processes", b"_processes", "_processes_limit", b"_processes_limit", "cpus_limit", b"cpus_limit", "cpus_nr_periods", b"cpus_nr_periods", "cpus_nr_throttled", b"cpus_nr_throttled", "cpus_system_time_secs", b"cpus_system_time_secs", "cpus_throttled_time_secs", b"cpus_throttled_time_secs", "cpus_user_time_secs", b"cpus_user_time_secs", "disk_limit_bytes", b"disk_limit_bytes", "disk_used_bytes", b"disk_used_bytes", "io_read_bytes", b"io_read_bytes", "io_reads", b"io_reads", "io_write_bytes", b"io_write_bytes", "io_writes", b"io_writes", "mem_cache_bytes", b"mem_cache_bytes", "mem_limit_bytes", b"mem_limit_bytes", "mem_oom_kills", b"mem_oom_kills", "mem_peak_bytes", b"mem_peak_bytes", "mem_rss_bytes", b"mem_rss_bytes", "mem_total_bytes", b"mem_total_bytes", "net_rx_bytes", b"net_rx_bytes", "net_rx_dropped", b"net_rx_dropped", "net_rx_packets", b"net_rx_packets", "net_tx_bytes", b"net_tx_bytes", "net_tx_dropped", b"net_tx_dropped", "net_tx_packets", b"net_tx_packets", "processes", b"processes", "processes_limit", b"processes_limit"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cpus_limit", b"_cpus_limit", "_cpus_nr_periods", b"_cpus_nr_periods", "_cpus_nr_throttled", b"_cpus_nr_throttled", "_cpus_soft_limit", b"_cpus_soft_limit", "_cpus_system_time_secs", b"_cpus_system_time_secs", "_cpus_throttled_time_secs", b"_cpus_throttled_time_secs", "_cpus_user_time_secs", b"_cpus_user_time_secs", "_disk_limit_bytes", b"_disk_limit_bytes", "_disk_used_bytes", b"_disk_used_bytes", "_io_read_bytes", b"_io_read_bytes", "_io_reads", b"_io_reads", "_io_write_bytes", b"_io_write_bytes", "_io_writes", b"_io_writes", "_mem_anon_bytes", b"_mem_anon_bytes", "_mem_cache_bytes", b"_mem_cache_bytes", "_mem_file_bytes", b"_mem_file_bytes", "_mem_limit_bytes", b"_mem_limit_bytes", "_mem_oom_kills", b"_mem_oom_kills", "_mem_peak_bytes", b"_mem_peak_bytes", "_mem_rss_bytes", b"_mem_rss_bytes", "_mem_soft_limit_bytes", b"_mem_soft_limit_bytes", "_mem_total_bytes", b"_mem_total_bytes", "_net_rx_bytes", b"_net_rx_bytes", "_net_rx_dropped", b"_net_rx_dropped", "_net_rx_packets", b"_net_rx_packets", "_net_tx_bytes", b"_net_tx_bytes", "_net_tx_dropped", b"_net_tx_dropped", "_net_tx_packets", b"_net_tx_packets", "_processes", b"_processes", "_processes_limit", b"_processes_limit", "cpus_limit", b"cpus_limit", "cpus_nr_periods", b"cpus_nr_periods", "cpus_nr_throttled", b"cpus_nr_throttled", "cpus_soft_limit", b"cpus_soft_limit", "cpus_system_time_secs", b"cpus_system_time_secs", "cpus_throttled_time_secs", b"cpus_throttled_time_secs", "cpus_user_time_secs", b"cpus_user_time_secs", "disk_limit_bytes", b"disk_limit_bytes", "disk_used_bytes", b"disk_used_bytes", "io_read_bytes", b"io_read_bytes", "io_reads", b"io_reads", "io_write_bytes", b"io_write_bytes", "io_writes", b"io_writes", "mem_anon_bytes", b"mem_anon_bytes", "mem_cache_bytes", b"mem_cache_bytes", "mem_file_bytes", b"mem_file_bytes", "mem_limit_bytes", b"mem_limit_bytes", "mem_oom_kills", b"mem_oom_kills", "mem_peak_bytes", b"mem_peak_bytes", "mem_rss_bytes", b"mem_rss_bytes", "mem_soft_limit_bytes", b"mem_soft_limit_bytes", "mem_total_bytes", b"mem_total_bytes", "net_rx_bytes", b"net_rx_bytes", "net_rx_dropped", b"net_rx_dropped", "net_rx_packets", b"net_rx_packets", "net_tx_bytes", b"net_tx_bytes", "net_tx_dropped", b"net_tx_dropped", "net_tx_packets", b"net_tx_packets", "processes", b"processes", "processes_limit", b"processes_limit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cpus_limit", b"_cpus_limit", "_cpus_nr_periods", b"_cpus_nr_periods", "_cpus_nr_throttled", b"_cpus_nr_throttled", "_cpus_system_time_secs", b"_cpus_system_time_secs", "_cpus_throttled_time_secs", b"_cpus_throttled_time_secs", "_cpus_user_time_secs", b"_cpus_user_time_secs", "_disk_limit_bytes", b"_disk_limit_bytes", "_disk_used_bytes", b"_disk_used_bytes", "_io_read_bytes", b"_io_read_bytes", "_io_reads", b"_io_reads", "_io_write_bytes", b"_io_write_bytes", "_io_writes", b"_io_writes", "_mem_cache_bytes", b"_mem_cache_bytes", "_mem_limit_bytes", b"_mem_limit_bytes", "_mem_oom_kills", b"_mem_oom_kills", "_mem_peak_bytes", b"_mem_peak_bytes", "_mem_rss_bytes", b"_mem_rss_bytes", "_mem_total_bytes", b"_mem_total_bytes", "_net_rx_bytes", b"_net_rx_bytes", "_net_rx_dropped", b"_net_rx_dropped", "_net_rx_packets", b"_net_rx_packets", "_net_tx_bytes", b"_net_tx_bytes", "_net_tx_dropped", b"_net_tx_dropped", "_net_tx_packets", b"_net_tx_packets", "_processes", b"_processes", "_processes_limit", b"_processes_limit", "cpus_limit", b"cpus_limit", "cpus_nr_periods", b"cpus_nr_periods", "cpus_nr_throttled", b"cpus_nr_throttled", "cpus_system_time_secs", b"cpus_system_time_secs", "cpus_throttled_time_secs", b"cpus_throttled_time_secs", "cpus_user_time_secs", b"cpus_user_time_secs", "disk_limit_bytes", b"disk_limit_bytes", "disk_used_bytes", b"disk_used_bytes", "io_read_bytes", b"io_read_bytes", "io_reads", b"io_reads", "io_write_bytes", b"io_write_bytes", "io_writes", b"io_writes", "mem_cache_bytes", b"mem_cache_bytes", "mem_limit_bytes", b"mem_limit_bytes", "mem_oom_kills", b"mem_oom_kills", "mem_peak_bytes", b"mem_peak_bytes", "mem_rss_bytes", b"mem_rss_bytes", "mem_total_bytes", b"mem_total_bytes", "net_rx_bytes", b"net_rx_bytes", "net_rx_dropped", b"net_rx_dropped", "net_rx_packets", b"net_rx_packets", "net_tx_bytes", b"net_tx_bytes", "net_tx_dropped", b"net_tx_dropped", "net_tx_packets", b"net_tx_packets", "other", b"other", "processes", b"processes", "processes_limit", b"processes_limit", "timestamp", b"timestamp"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cpus_limit", b"_cpus_limit", "_cpus_nr_periods", b"_cpus_nr_periods", "_cpus_nr_throttled", b"_cpus_nr_throttled", "_cpus_soft_limit", b"_cpus_soft_limit", "_cpus_system_time_secs", b"_cpus_system_time_secs", "_cpus_throttled_time_secs", b"_cpus_throttled_time_secs", "_cpus_user_time_secs", b"_cpus_user_time_secs", "_disk_limit_bytes", b"_disk_limit_bytes", "_disk_used_bytes", b"_disk_used_bytes", "_io_read_bytes", b"_io_read_bytes", "_io_reads", b"_io_reads", "_io_write_bytes", b"_io_write_bytes", "_io_writes", b"_io_writes", "_mem_anon_bytes", b"_mem_anon_bytes", "_mem_cache_bytes", b"_mem_cache_bytes", "_mem_file_bytes", b"_mem_file_bytes", "_mem_limit_bytes", b"_mem_limit_bytes", "_mem_oom_kills", b"_mem_oom_kills", "_mem_peak_bytes", b"_mem_peak_bytes", "_mem_rss_bytes", b"_mem_rss_bytes", "_mem_soft_limit_bytes", b"_mem_soft_limit_bytes", "_mem_total_bytes", b"_mem_total_bytes", "_net_rx_bytes", b"_net_rx_bytes", "_net_rx_dropped", b"_net_rx_dropped", "_net_rx_packets", b"_net_rx_packets", "_net_tx_bytes", b"_net_tx_bytes", "_net_tx_dropped", b"_net_tx_dropped", "_net_tx_packets", b"_net_tx_packets", "_processes", b"_processes", "_processes_limit", b"_processes_limit", "cpus_limit", b"cpus_limit", "cpus_nr_periods", b"cpus_nr_periods", "cpus_nr_throttled", b"cpus_nr_throttled", "cpus_soft_limit", b"cpus_soft_limit", "cpus_system_time_secs", b"cpus_system_time_secs", "cpus_throttled_time_secs", b"cpus_throttled_time_secs", "cpus_user_time_secs", b"cpus_user_time_secs", "disk_limit_bytes", b"disk_limit_bytes", "disk_used_bytes", b"disk_used_bytes", "io_read_bytes", b"io_read_bytes", "io_reads", b"io_reads", "io_write_bytes", b"io_write_bytes", "io_writes", b"io_writes", "mem_anon_bytes", b"mem_anon_bytes", "mem_cache_bytes", b"mem_cache_bytes", "mem_file_bytes", b"mem_file_bytes", "mem_limit_bytes", b"mem_limit_bytes", "mem_oom_kills", b"mem_oom_kills", "mem_peak_bytes", b"mem_peak_bytes", "mem_rss_bytes", b"mem_rss_bytes", "mem_soft_limit_bytes", b"mem_soft_limit_bytes", "mem_total_bytes", b"mem_total_bytes", "net_rx_bytes", b"net_rx_bytes", "net_rx_dropped", b"net_rx_dropped", "net_rx_packets", b"net_rx_packets", "net_tx_bytes", b"net_tx_bytes", "net_tx_dropped", b"net_tx_dropped", "net_tx_packets", b"net_tx_packets", "other", b"other", "processes", b"processes", "processes_limit", b"processes_limit", "timestamp", b"timestamp"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cpus_limit: _TypeAlias = _typing.Literal["cpus_limit"]  # noqa: Y015
     _WhichOneofArgType__cpus_limit: _TypeAlias = _typing.Literal["_cpus_limit", b"_cpus_limit"]  # noqa: Y015
@@ -3001,6 +3014,8 @@ class ResourceStatistics(_message.Message):
     _WhichOneofArgType__cpus_nr_periods: _TypeAlias = _typing.Literal["_cpus_nr_periods", b"_cpus_nr_periods"]  # noqa: Y015
     _WhichOneofReturnType__cpus_nr_throttled: _TypeAlias = _typing.Literal["cpus_nr_throttled"]  # noqa: Y015
     _WhichOneofArgType__cpus_nr_throttled: _TypeAlias = _typing.Literal["_cpus_nr_throttled", b"_cpus_nr_throttled"]  # noqa: Y015
+    _WhichOneofReturnType__cpus_soft_limit: _TypeAlias = _typing.Literal["cpus_soft_limit"]  # noqa: Y015
+    _WhichOneofArgType__cpus_soft_limit: _TypeAlias = _typing.Literal["_cpus_soft_limit", b"_cpus_soft_limit"]  # noqa: Y015
     _WhichOneofReturnType__cpus_system_time_secs: _TypeAlias = _typing.Literal["cpus_system_time_secs"]  # noqa: Y015
     _WhichOneofArgType__cpus_system_time_secs: _TypeAlias = _typing.Literal["_cpus_system_time_secs", b"_cpus_system_time_secs"]  # noqa: Y015
     _WhichOneofReturnType__cpus_throttled_time_secs: _TypeAlias = _typing.Literal["cpus_throttled_time_secs"]  # noqa: Y015
@@ -3019,8 +3034,12 @@ class ResourceStatistics(_message.Message):
     _WhichOneofArgType__io_write_bytes: _TypeAlias = _typing.Literal["_io_write_bytes", b"_io_write_bytes"]  # noqa: Y015
     _WhichOneofReturnType__io_writes: _TypeAlias = _typing.Literal["io_writes"]  # noqa: Y015
     _WhichOneofArgType__io_writes: _TypeAlias = _typing.Literal["_io_writes", b"_io_writes"]  # noqa: Y015
+    _WhichOneofReturnType__mem_anon_bytes: _TypeAlias = _typing.Literal["mem_anon_bytes"]  # noqa: Y015
+    _WhichOneofArgType__mem_anon_bytes: _TypeAlias = _typing.Literal["_mem_anon_bytes", b"_mem_anon_bytes"]  # noqa: Y015
     _WhichOneofReturnType__mem_cache_bytes: _TypeAlias = _typing.Literal["mem_cache_bytes"]  # noqa: Y015
     _WhichOneofArgType__mem_cache_bytes: _TypeAlias = _typing.Literal["_mem_cache_bytes", b"_mem_cache_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__mem_file_bytes: _TypeAlias = _typing.Literal["mem_file_bytes"]  # noqa: Y015
+    _WhichOneofArgType__mem_file_bytes: _TypeAlias = _typing.Literal["_mem_file_bytes", b"_mem_file_bytes"]  # noqa: Y015
     _WhichOneofReturnType__mem_limit_bytes: _TypeAlias = _typing.Literal["mem_limit_bytes"]  # noqa: Y015
     _WhichOneofArgType__mem_limit_bytes: _TypeAlias = _typing.Literal["_mem_limit_bytes", b"_mem_limit_bytes"]  # noqa: Y015
     _WhichOneofReturnType__mem_oom_kills: _TypeAlias = _typing.Literal["mem_oom_kills"]  # noqa: Y015
@@ -3029,6 +3048,8 @@ class ResourceStatistics(_message.Message):
     _WhichOneofArgType__mem_peak_bytes: _TypeAlias = _typing.Literal["_mem_peak_bytes", b"_mem_peak_bytes"]  # noqa: Y015
     _WhichOneofReturnType__mem_rss_bytes: _TypeAlias = _typing.Literal["mem_rss_bytes"]  # noqa: Y015
     _WhichOneofArgType__mem_rss_bytes: _TypeAlias = _typing.Literal["_mem_rss_bytes", b"_mem_rss_bytes"]  # noqa: Y015
+    _WhichOneofReturnType__mem_soft_limit_bytes: _TypeAlias = _typing.Literal["mem_soft_limit_bytes"]  # noqa: Y015
+    _WhichOneofArgType__mem_soft_limit_bytes: _TypeAlias = _typing.Literal["_mem_soft_limit_bytes", b"_mem_soft_limit_bytes"]  # noqa: Y015
     _WhichOneofReturnType__mem_total_bytes: _TypeAlias = _typing.Literal["mem_total_bytes"]  # noqa: Y015
     _WhichOneofArgType__mem_total_bytes: _TypeAlias = _typing.Literal["_mem_total_bytes", b"_mem_total_bytes"]  # noqa: Y015
     _WhichOneofReturnType__net_rx_bytes: _TypeAlias = _typing.Literal["net_rx_bytes"]  # noqa: Y015
@@ -3054,6 +3075,8 @@ class ResourceStatistics(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cpus_nr_throttled) -> _WhichOneofReturnType__cpus_nr_throttled | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cpus_soft_limit) -> _WhichOneofReturnType__cpus_soft_limit | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cpus_system_time_secs) -> _WhichOneofReturnType__cpus_system_time_secs | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cpus_throttled_time_secs) -> _WhichOneofReturnType__cpus_throttled_time_secs | None: ...
@@ -3072,7 +3095,11 @@ class ResourceStatistics(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__io_writes) -> _WhichOneofReturnType__io_writes | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_anon_bytes) -> _WhichOneofReturnType__mem_anon_bytes | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_cache_bytes) -> _WhichOneofReturnType__mem_cache_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_file_bytes) -> _WhichOneofReturnType__mem_file_bytes | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_limit_bytes) -> _WhichOneofReturnType__mem_limit_bytes | None: ...
     @_typing.overload
@@ -3081,6 +3108,8 @@ class ResourceStatistics(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_peak_bytes) -> _WhichOneofReturnType__mem_peak_bytes | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_rss_bytes) -> _WhichOneofReturnType__mem_rss_bytes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_soft_limit_bytes) -> _WhichOneofReturnType__mem_soft_limit_bytes | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__mem_total_bytes) -> _WhichOneofReturnType__mem_total_bytes | None: ...
     @_typing.overload

@@ -13,7 +13,16 @@ from typing import Any, Final
 from master.core.cluster import Cluster
 from master.core.records import Agent, Executor, Framework, Offer, Task
 from mesos_py.clock import Now
-from mesos_py.http.shapes import AsJson, Shape, amounts, attributes, labels, status
+from mesos_py.http.shapes import (
+    AsJson,
+    Shape,
+    agent_pid,
+    amounts,
+    attributes,
+    http_port,
+    labels,
+    status,
+)
 from mesos_py.resources import Resources
 from mesos_py.states import is_terminal
 from mesos_py.v1 import types_pb2 as pb
@@ -85,16 +94,6 @@ def executor(given: Executor, as_json: AsJson) -> Shape:
 
 
 # ---- Agents -----------------------------------------------------------------------
-
-
-def agent_pid(info: pb.AgentInfo) -> str:
-    """The name under which libprocess would know it."""
-    return f"slave(1)@{info.ip or info.hostname}:{http_port(info)}"
-
-
-def http_port(info: pb.AgentInfo) -> int:
-    """Where its pages are."""
-    return info.http_port if info.HasField("http_port") else info.port
 
 
 def agent(c: Cluster, given: Agent) -> Shape:
@@ -274,6 +273,7 @@ __all__ = [
     "executor",
     "framework",
     "framework_summary",
+    "http_port",
     "labels",
     "offer",
     "role",

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.usage.statistics import MAX_OTHER, NUMBERS, numbers_of, statistics
+from agent.usage.statistics import (
+    MAX_OTHER,
+    NUMBERS,
+    as_mesos,
+    note_asked,
+    numbers_of,
+    statistics,
+)
+from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
 
@@ -44,3 +52,21 @@ def test_whatever_an_isolator_says_can_be_sent(numbers):
     message = statistics(numbers, 1.0)
     assert pb.ResourceStatistics.FromString(message.SerializeToString()) == message
     assert all(value >= 0 for _, value in numbers_of(message))
+
+
+def test_what_was_asked_for_stands_beside_what_is_used():
+    message = pb.ResourceStatistics()
+    first = Resources.of(cpus=0.5, mem=32).to_proto()
+    note_asked(message, [*first, *Resources.of(cpus=1, disk=7).to_proto()])
+    assert (message.cpus_soft_limit, message.mem_soft_limit_bytes) == (1.5, 32 << 20)
+    assert not message.HasField("mem_limit_bytes")
+
+
+def test_names_that_mesos_has_beside_ours():
+    given = pb.ResourceStatistics(mem_rss_bytes=1, mem_cache_bytes=2, mem_soft_limit_bytes=3)
+    found = as_mesos(given)
+    assert (found.mem_anon_bytes, found.mem_file_bytes, found.mem_limit_bytes) == (1, 2, 3)
+    assert not given.HasField("mem_limit_bytes")
+    given.mem_limit_bytes = 5
+    assert as_mesos(given).mem_limit_bytes == 5
+    assert as_mesos(pb.ResourceStatistics()) == pb.ResourceStatistics()

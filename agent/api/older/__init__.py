@@ -1,0 +1,1 @@
+"""The JSON pages of an agent that dashboards and clients of Apache Mesos poll."""
