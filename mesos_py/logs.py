@@ -140,6 +140,13 @@ def set_level(level: str) -> None:
     logging.getLogger(ROOT).setLevel(level.upper())
 
 
+def level() -> str:
+    """From which level on our records are kept."""
+    number = logging.getLogger(ROOT).getEffectiveLevel()
+    known = {each: logging.getLevelNamesMapping()[each.upper()] for each in LEVELS}
+    return next((each for each, least in known.items() if number <= least), LEVELS[-1])
+
+
 class _Handler(logging.StreamHandler[TextIO]):
     """Our own type, so that `setup` finds what it has set up before."""
 

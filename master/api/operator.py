@@ -17,6 +17,7 @@ from master.api.maintenance import MaintenanceCalls
 from master.api.roles import RoleCalls
 from master.api.shell import Shell
 from master.api.snapshots import Answer, Snapshots
+from master.api.verbosity import Verbosity
 from master.core import explain
 from master.core.cluster import Cluster
 from master.core.records import Framework, Task
@@ -56,40 +57,50 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         self._shell = shell
         self._relay = relay
         self._usage = usage
-        self._flags = flags
+        self.flags = flags
         self.tenure = tenure
         self._changes = Changes(shell)
         self.maintenance = MaintenanceCalls(shell, self._changes)
         self.roles = RoleCalls(shell, self._changes)
-        self.snapshots = Snapshots(lambda: self._c)
+        self.verbosity = Verbosity()
+        self.snapshots = Snapshots(lambda: self.cluster)
 
     @property
-    def _c(self) -> Cluster:
+    def cluster(self) -> Cluster:
+        """What this leadership knows."""
         return self._shell.core.cluster
 
-    async def Execute(self, request: op.Call, context: Context) -> op.Response:
-        handler = HANDLERS.get(request.type)
+    async def answer(self, call: op.Call) -> op.Response:
+        """What the call is answered with, by whatever way it came.
+
+        Raises MesosPyError for what is refused; nothing has changed then.
+        """
+        handler = HANDLERS.get(call.type)
         try:
             if handler is None:
-                raise InvalidValue("type", request.type, "is not supported by this master")
-            if request.type in CHANGES and not await self._shell.certainty.wait():
+                raise InvalidValue("type", call.type, "is not supported by this master")
+            if call.type in CHANGES and not await self._shell.certainty.wait():
                 raise Unavailable("the leadership has ended; nothing was done")
-            answer = handler(self, request)
+            answer = handler(self, call)
             return answer if isinstance(answer, op.Response) else await answer
+        finally:
+            self._shell.rearm()
+
+    async def Execute(self, request: op.Call, context: Context) -> op.Response:
+        try:
+            return await self.answer(request)
         except MesosPyError as error:
             await rpc.abort(context, error)
         except Exception as error:
             log.exception("operator call failed", call=request.type)
             await rpc.abort(context, error)
-        finally:
-            self._shell.rearm()
 
     async def ReadLog(
         self, request: agent_pb2.ReadLogRequest, context: Context
     ) -> AsyncIterator[agent_pb2.LogChunk]:
         try:
             task = self.find_task(request.framework_id.value, request.task_id.value)
-            async for chunk in self._relay.read(self._c, task, request):
+            async for chunk in self._relay.read(self.cluster, task, request):
                 yield chunk
         except MesosPyError as error:
             await rpc.abort(context, error)
@@ -100,14 +111,14 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         return health_response()
 
     def get_flags(self, _: op.Call) -> op.Response:
-        return flags_response(self._flags)
+        return flags_response(self.flags)
 
     def get_version(self, _: op.Call) -> op.Response:
         return version_response()
 
     def get_metrics(self, _: op.Call) -> op.Response:
-        numbers = gauges(self._c, self._shell.failures)
-        numbers.update(self._c.counters)
+        numbers = gauges(self.cluster, self._shell.failures)
+        numbers.update(self.cluster.counters)
         metrics = [pb.Metric(name=f"master/{n}", value=v) for n, v in sorted(numbers.items())]
         return op.Response(
             type=op.Response.GET_METRICS, get_metrics=op.Response.GetMetrics(metrics=metrics)
@@ -115,7 +126,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
 
     def get_master(self, _: op.Call) -> op.Response:
         answer = op.Response.GetMaster(
-            master_info=self._c.info,
+            master_info=self.cluster.info,
             start_time=self.tenure.started_wall_s,
             elected_time=self.tenure.elected_wall_s,
             epoch=self.tenure.epoch,
@@ -128,11 +139,11 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         return self.snapshots.tasks(wanted.framework_id.value, wanted.task_id.value)
 
     async def get_usage(self, call: op.Call) -> op.Response:
-        answer = await self._usage.usage(self._c, call.get_usage)
+        answer = await self._usage.usage(self.cluster, call.get_usage)
         return op.Response(type=op.Response.GET_USAGE, get_usage=answer)
 
     def explain(self, call: op.Call) -> op.Response:
-        c, now = self._c, self._shell.now()
+        c, now = self.cluster, self._shell.now()
         answer = op.Response.Explain()
         framework_id, task_id = call.explain.framework_id.value, call.explain.task_id.value
         if task_id:
@@ -156,10 +167,10 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     # ---- Finding -----------------------------------------------------------
 
     def _all_frameworks(self) -> list[Framework]:
-        return [*self._c.frameworks.values(), *self._c.completed_frameworks.values()]
+        return [*self.cluster.frameworks.values(), *self.cluster.completed_frameworks.values()]
 
     def _framework(self, framework_id: str) -> Framework:
-        c = self._c
+        c = self.cluster
         framework = c.frameworks.get(framework_id) or c.completed_frameworks.get(framework_id)
         if framework is None:
             raise NotFound("framework", framework_id)
@@ -223,6 +234,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     def end(self) -> None:
         """The leadership is over: nobody waits any longer.  Idempotent."""
         self._changes.end()
+        self.verbosity.end()
 
 
 def health_response() -> op.Response:
@@ -249,6 +261,12 @@ def version_response() -> op.Response:
     )
 
 
+def operations_response() -> op.Response:
+    """What GET_OPERATIONS answers: there are no reservations and volumes to operate on."""
+    found = op.Response.GetOperations()
+    return op.Response(type=op.Response.GET_OPERATIONS, get_operations=found)
+
+
 Handler: TypeAlias = Callable[
     [OperatorService, op.Call], op.Response | Coroutine[Any, Any, op.Response]
 ]
@@ -258,14 +276,19 @@ HANDLERS: Final[dict[int, Handler]] = {
     op.Call.GET_FLAGS: OperatorService.get_flags,
     op.Call.GET_VERSION: OperatorService.get_version,
     op.Call.GET_METRICS: OperatorService.get_metrics,
+    op.Call.GET_LOGGING_LEVEL: lambda service, call: service.verbosity.get(call),
+    op.Call.SET_LOGGING_LEVEL: lambda service, call: service.verbosity.set(call),
     op.Call.GET_STATE: lambda service, _: service.snapshots.state(),
     op.Call.GET_AGENTS: lambda service, _: service.snapshots.agents(),
     op.Call.GET_FRAMEWORKS: lambda service, _: service.snapshots.frameworks(),
     op.Call.GET_EXECUTORS: lambda service, _: service.snapshots.executors(),
+    op.Call.GET_OPERATIONS: lambda service, _: operations_response(),
     op.Call.GET_TASKS: OperatorService.get_tasks,
     op.Call.GET_ROLES: lambda service, call: service.roles.get_roles(call),
     op.Call.GET_WEIGHTS: lambda service, call: service.roles.get_weights(call),
     op.Call.UPDATE_WEIGHTS: lambda service, call: service.roles.update_weights(call),
+    op.Call.GET_QUOTA: lambda service, call: service.roles.get_quota(call),
+    op.Call.UPDATE_QUOTA: lambda service, call: service.roles.update_quota(call),
     op.Call.UPDATE_ROLES: lambda service, call: service.roles.update_roles(call),
     op.Call.GET_MASTER: OperatorService.get_master,
     op.Call.TEARDOWN: OperatorService.teardown,
@@ -290,6 +313,7 @@ CHANGES: Final = frozenset(
     {
         op.Call.UPDATE_WEIGHTS,
         op.Call.UPDATE_ROLES,
+        op.Call.UPDATE_QUOTA,
         op.Call.TEARDOWN,
         op.Call.KILL_TASK,
         op.Call.DRAIN_AGENT,

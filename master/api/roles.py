@@ -5,7 +5,7 @@ from __future__ import annotations
 from master.api import convert
 from master.api.changes import Changes
 from master.api.shell import Shell
-from master.core import policies
+from master.core import policies, quotas
 from mesos_py import logs
 from mesos_py.v1 import operator_pb2 as op
 from mesos_py.v1 import types_pb2 as pb
@@ -41,6 +41,16 @@ class RoleCalls:
             policies.Change(change.role, change.policy, tuple(change.fields))
             for change in asked.changes
         ]
+        return await self._update(changes, force=asked.force)
+
+    def get_quota(self, _: op.Call) -> op.Response:
+        answer = op.Response.GetQuota(status=quotas.status(self._shell.core.cluster))
+        return op.Response(type=op.Response.GET_QUOTA, get_quota=answer)
+
+    async def update_quota(self, call: op.Call) -> op.Response:
+        asked = call.update_quota
+        cluster = self._shell.core.cluster
+        changes = quotas.changes(cluster, asked.quota_configs, force=asked.force)
         return await self._update(changes, force=asked.force)
 
     async def _update(self, changes: list[policies.Change], *, force: bool) -> op.Response:

@@ -75,7 +75,7 @@ def reactivate(c: Cluster, agent_id: str, then: Callable[[Now], None], now: Now)
         raise Conflict(f"agent {agent_id}: is being drained, which cannot be undone")
     agent = c.agents.get(agent_id)
     if agent is None or agent.unreachable is not None:
-        raise Conflict(f"agent {agent_id}: is not registered now")
+        raise Conflict(f"agent {agent_id}: is not registered now", registered=False)
 
     def alter(record: reg.Agent) -> None:
         record.deactivated = False

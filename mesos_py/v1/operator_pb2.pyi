@@ -13,6 +13,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from mesos_py.v1 import agent_operator_pb2 as _agent_operator_pb2
 from mesos_py.v1 import maintenance_pb2 as _maintenance_pb2
+from mesos_py.v1 import quota_pb2 as _quota_pb2
 from mesos_py.v1 import scheduler_pb2 as _scheduler_pb2
 from mesos_py.v1 import types_pb2 as _types_pb2
 import builtins as _builtins
@@ -41,6 +42,10 @@ class Call(_message.Message):
         GET_FLAGS: Call._Type.ValueType  # 2
         GET_VERSION: Call._Type.ValueType  # 3
         GET_METRICS: Call._Type.ValueType  # 4
+        GET_LOGGING_LEVEL: Call._Type.ValueType  # 5
+        SET_LOGGING_LEVEL: Call._Type.ValueType  # 6
+        LIST_FILES: Call._Type.ValueType  # 7
+        READ_FILE: Call._Type.ValueType  # 8
         GET_STATE: Call._Type.ValueType  # 9
         GET_AGENTS: Call._Type.ValueType  # 10
         GET_FRAMEWORKS: Call._Type.ValueType  # 11
@@ -50,13 +55,25 @@ class Call(_message.Message):
         GET_WEIGHTS: Call._Type.ValueType  # 15
         UPDATE_WEIGHTS: Call._Type.ValueType  # 16
         GET_MASTER: Call._Type.ValueType  # 17
+        SUBSCRIBE: Call._Type.ValueType  # 18
+        RESERVE_RESOURCES: Call._Type.ValueType  # 19
+        UNRESERVE_RESOURCES: Call._Type.ValueType  # 20
+        CREATE_VOLUMES: Call._Type.ValueType  # 21
+        DESTROY_VOLUMES: Call._Type.ValueType  # 22
         GET_MAINTENANCE_STATUS: Call._Type.ValueType  # 23
         GET_MAINTENANCE_SCHEDULE: Call._Type.ValueType  # 24
         UPDATE_MAINTENANCE_SCHEDULE: Call._Type.ValueType  # 25
         START_MAINTENANCE: Call._Type.ValueType  # 26
         STOP_MAINTENANCE: Call._Type.ValueType  # 27
+        GET_QUOTA: Call._Type.ValueType  # 28
+        SET_QUOTA: Call._Type.ValueType  # 29
+        REMOVE_QUOTA: Call._Type.ValueType  # 30
         TEARDOWN: Call._Type.ValueType  # 31
         MARK_AGENT_GONE: Call._Type.ValueType  # 32
+        GET_OPERATIONS: Call._Type.ValueType  # 33
+        GROW_VOLUME: Call._Type.ValueType  # 34
+        SHRINK_VOLUME: Call._Type.ValueType  # 35
+        UPDATE_QUOTA: Call._Type.ValueType  # 36
         DRAIN_AGENT: Call._Type.ValueType  # 37
         DEACTIVATE_AGENT: Call._Type.ValueType  # 38
         REACTIVATE_AGENT: Call._Type.ValueType  # 39
@@ -71,6 +88,10 @@ class Call(_message.Message):
     GET_FLAGS: Call.Type.ValueType  # 2
     GET_VERSION: Call.Type.ValueType  # 3
     GET_METRICS: Call.Type.ValueType  # 4
+    GET_LOGGING_LEVEL: Call.Type.ValueType  # 5
+    SET_LOGGING_LEVEL: Call.Type.ValueType  # 6
+    LIST_FILES: Call.Type.ValueType  # 7
+    READ_FILE: Call.Type.ValueType  # 8
     GET_STATE: Call.Type.ValueType  # 9
     GET_AGENTS: Call.Type.ValueType  # 10
     GET_FRAMEWORKS: Call.Type.ValueType  # 11
@@ -80,13 +101,25 @@ class Call(_message.Message):
     GET_WEIGHTS: Call.Type.ValueType  # 15
     UPDATE_WEIGHTS: Call.Type.ValueType  # 16
     GET_MASTER: Call.Type.ValueType  # 17
+    SUBSCRIBE: Call.Type.ValueType  # 18
+    RESERVE_RESOURCES: Call.Type.ValueType  # 19
+    UNRESERVE_RESOURCES: Call.Type.ValueType  # 20
+    CREATE_VOLUMES: Call.Type.ValueType  # 21
+    DESTROY_VOLUMES: Call.Type.ValueType  # 22
     GET_MAINTENANCE_STATUS: Call.Type.ValueType  # 23
     GET_MAINTENANCE_SCHEDULE: Call.Type.ValueType  # 24
     UPDATE_MAINTENANCE_SCHEDULE: Call.Type.ValueType  # 25
     START_MAINTENANCE: Call.Type.ValueType  # 26
     STOP_MAINTENANCE: Call.Type.ValueType  # 27
+    GET_QUOTA: Call.Type.ValueType  # 28
+    SET_QUOTA: Call.Type.ValueType  # 29
+    REMOVE_QUOTA: Call.Type.ValueType  # 30
     TEARDOWN: Call.Type.ValueType  # 31
     MARK_AGENT_GONE: Call.Type.ValueType  # 32
+    GET_OPERATIONS: Call.Type.ValueType  # 33
+    GROW_VOLUME: Call.Type.ValueType  # 34
+    SHRINK_VOLUME: Call.Type.ValueType  # 35
+    UPDATE_QUOTA: Call.Type.ValueType  # 36
     DRAIN_AGENT: Call.Type.ValueType  # 37
     DEACTIVATE_AGENT: Call.Type.ValueType  # 38
     REACTIVATE_AGENT: Call.Type.ValueType  # 39
@@ -298,6 +331,55 @@ class Call(_message.Message):
         def WhichOneof(self, oneof_group: _WhichOneofArgType__timeout_seconds) -> _WhichOneofReturnType__timeout_seconds | None: ...
 
     @_typing.final
+    class SetLoggingLevel(_message.Message):
+        """A level of glog: 0 is what the master was started with, above it all is logged."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        LEVEL_FIELD_NUMBER: _builtins.int
+        DURATION_FIELD_NUMBER: _builtins.int
+        level: _builtins.int
+        @_builtins.property
+        def duration(self) -> _types_pb2.DurationInfo: ...
+        def __init__(
+            self,
+            *,
+            level: _builtins.int = ...,
+            duration: _types_pb2.DurationInfo | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "level", b"level"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class UpdateQuota(_message.Message):
+        """Replaces guarantees and limits of the roles, all of them or none."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        FORCE_FIELD_NUMBER: _builtins.int
+        QUOTA_CONFIGS_FIELD_NUMBER: _builtins.int
+        force: _builtins.bool
+        """Take what does not go together with what there is, or is held already."""
+        @_builtins.property
+        def quota_configs(self) -> _containers.RepeatedCompositeFieldContainer[_quota_pb2.QuotaConfig]: ...
+        def __init__(
+            self,
+            *,
+            force: _builtins.bool | None = ...,
+            quota_configs: _abc.Iterable[_quota_pb2.QuotaConfig] | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_force", b"_force", "force", b"force"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_force", b"_force", "force", b"force", "quota_configs", b"quota_configs"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        _WhichOneofReturnType__force: _TypeAlias = _typing.Literal["force"]  # noqa: Y015
+        _WhichOneofArgType__force: _TypeAlias = _typing.Literal["_force", b"_force"]  # noqa: Y015
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__force) -> _WhichOneofReturnType__force | None: ...
+
+    @_typing.final
     class UpdateMaintenanceSchedule(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -433,12 +515,14 @@ class Call(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     TYPE_FIELD_NUMBER: _builtins.int
+    SET_LOGGING_LEVEL_FIELD_NUMBER: _builtins.int
     UPDATE_WEIGHTS_FIELD_NUMBER: _builtins.int
     UPDATE_MAINTENANCE_SCHEDULE_FIELD_NUMBER: _builtins.int
     START_MAINTENANCE_FIELD_NUMBER: _builtins.int
     STOP_MAINTENANCE_FIELD_NUMBER: _builtins.int
     TEARDOWN_FIELD_NUMBER: _builtins.int
     MARK_AGENT_GONE_FIELD_NUMBER: _builtins.int
+    UPDATE_QUOTA_FIELD_NUMBER: _builtins.int
     DRAIN_AGENT_FIELD_NUMBER: _builtins.int
     DEACTIVATE_AGENT_FIELD_NUMBER: _builtins.int
     REACTIVATE_AGENT_FIELD_NUMBER: _builtins.int
@@ -448,6 +532,8 @@ class Call(_message.Message):
     GET_USAGE_FIELD_NUMBER: _builtins.int
     UPDATE_ROLES_FIELD_NUMBER: _builtins.int
     type: Global___Call.Type.ValueType
+    @_builtins.property
+    def set_logging_level(self) -> Global___Call.SetLoggingLevel: ...
     @_builtins.property
     def update_weights(self) -> Global___Call.UpdateWeights: ...
     @_builtins.property
@@ -460,6 +546,8 @@ class Call(_message.Message):
     def teardown(self) -> Global___Call.Teardown: ...
     @_builtins.property
     def mark_agent_gone(self) -> Global___Call.MarkAgentGone: ...
+    @_builtins.property
+    def update_quota(self) -> Global___Call.UpdateQuota: ...
     @_builtins.property
     def drain_agent(self) -> Global___Call.DrainAgent: ...
     @_builtins.property
@@ -479,13 +567,15 @@ class Call(_message.Message):
     def __init__(
         self,
         *,
-        type: Global___Call.Type.ValueType = ...,
+        type: Global___Call.Type.ValueType | None = ...,
+        set_logging_level: Global___Call.SetLoggingLevel | None = ...,
         update_weights: Global___Call.UpdateWeights | None = ...,
         update_maintenance_schedule: Global___Call.UpdateMaintenanceSchedule | None = ...,
         start_maintenance: Global___Call.StartMaintenance | None = ...,
         stop_maintenance: Global___Call.StopMaintenance | None = ...,
         teardown: Global___Call.Teardown | None = ...,
         mark_agent_gone: Global___Call.MarkAgentGone | None = ...,
+        update_quota: Global___Call.UpdateQuota | None = ...,
         drain_agent: Global___Call.DrainAgent | None = ...,
         deactivate_agent: Global___Call.DeactivateAgent | None = ...,
         reactivate_agent: Global___Call.ReactivateAgent | None = ...,
@@ -495,11 +585,13 @@ class Call(_message.Message):
         get_usage: Global___Call.GetUsage | None = ...,
         update_roles: Global___Call.UpdateRoles | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "update_maintenance_schedule", b"update_maintenance_schedule", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "set_logging_level", b"set_logging_level", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "update_maintenance_schedule", b"update_maintenance_schedule", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "set_logging_level", b"set_logging_level", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
+    _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__type) -> _WhichOneofReturnType__type | None: ...
 
 Global___Call: _TypeAlias = Call  # noqa: Y015
 
@@ -518,6 +610,7 @@ class Response(_message.Message):
         GET_FLAGS: Response._Type.ValueType  # 2
         GET_VERSION: Response._Type.ValueType  # 3
         GET_METRICS: Response._Type.ValueType  # 4
+        GET_LOGGING_LEVEL: Response._Type.ValueType  # 5
         GET_STATE: Response._Type.ValueType  # 8
         GET_AGENTS: Response._Type.ValueType  # 9
         GET_FRAMEWORKS: Response._Type.ValueType  # 10
@@ -528,6 +621,8 @@ class Response(_message.Message):
         GET_MASTER: Response._Type.ValueType  # 15
         GET_MAINTENANCE_STATUS: Response._Type.ValueType  # 16
         GET_MAINTENANCE_SCHEDULE: Response._Type.ValueType  # 17
+        GET_QUOTA: Response._Type.ValueType  # 18
+        GET_OPERATIONS: Response._Type.ValueType  # 19
         DONE: Response._Type.ValueType  # 1000
         EXPLAIN: Response._Type.ValueType  # 1001
         GET_USAGE: Response._Type.ValueType  # 1002
@@ -538,6 +633,7 @@ class Response(_message.Message):
     GET_FLAGS: Response.Type.ValueType  # 2
     GET_VERSION: Response.Type.ValueType  # 3
     GET_METRICS: Response.Type.ValueType  # 4
+    GET_LOGGING_LEVEL: Response.Type.ValueType  # 5
     GET_STATE: Response.Type.ValueType  # 8
     GET_AGENTS: Response.Type.ValueType  # 9
     GET_FRAMEWORKS: Response.Type.ValueType  # 10
@@ -548,6 +644,8 @@ class Response(_message.Message):
     GET_MASTER: Response.Type.ValueType  # 15
     GET_MAINTENANCE_STATUS: Response.Type.ValueType  # 16
     GET_MAINTENANCE_SCHEDULE: Response.Type.ValueType  # 17
+    GET_QUOTA: Response.Type.ValueType  # 18
+    GET_OPERATIONS: Response.Type.ValueType  # 19
     DONE: Response.Type.ValueType  # 1000
     EXPLAIN: Response.Type.ValueType  # 1001
     GET_USAGE: Response.Type.ValueType  # 1002
@@ -620,6 +718,23 @@ class Response(_message.Message):
         _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
         _ClearFieldArgType: _TypeAlias = _typing.Literal["metrics", b"metrics"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class GetLoggingLevel(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        LEVEL_FIELD_NUMBER: _builtins.int
+        level: _builtins.int
+        def __init__(
+            self,
+            *,
+            level: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["level", b"level"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -731,16 +846,22 @@ class Response(_message.Message):
             def WhichOneof(self, oneof_group: _WhichOneofArgType__pid) -> _WhichOneofReturnType__pid | None: ...
 
         AGENTS_FIELD_NUMBER: _builtins.int
+        RECOVERED_AGENTS_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Response.GetAgents.Agent]: ...
+        @_builtins.property
+        def recovered_agents(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.AgentInfo]:
+            """In answers over HTTP: those that are "expected"."""
+
         def __init__(
             self,
             *,
             agents: _abc.Iterable[Global___Response.GetAgents.Agent] | None = ...,
+            recovered_agents: _abc.Iterable[_types_pb2.AgentInfo] | None = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "recovered_agents", b"recovered_agents"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -879,6 +1000,21 @@ class Response(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
+    class GetOperations(_message.Message):
+        """Of reservations and volumes, of which there are none."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        def __init__(
+            self,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
     class GetTasks(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -990,6 +1126,24 @@ class Response(_message.Message):
             self,
             *,
             status: _maintenance_pb2.ClusterStatus | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class GetQuota(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        STATUS_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def status(self) -> _quota_pb2.QuotaStatus: ...
+        def __init__(
+            self,
+            *,
+            status: _quota_pb2.QuotaStatus | None = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -1290,6 +1444,7 @@ class Response(_message.Message):
     GET_FLAGS_FIELD_NUMBER: _builtins.int
     GET_VERSION_FIELD_NUMBER: _builtins.int
     GET_METRICS_FIELD_NUMBER: _builtins.int
+    GET_LOGGING_LEVEL_FIELD_NUMBER: _builtins.int
     GET_STATE_FIELD_NUMBER: _builtins.int
     GET_AGENTS_FIELD_NUMBER: _builtins.int
     GET_FRAMEWORKS_FIELD_NUMBER: _builtins.int
@@ -1300,6 +1455,8 @@ class Response(_message.Message):
     GET_MASTER_FIELD_NUMBER: _builtins.int
     GET_MAINTENANCE_STATUS_FIELD_NUMBER: _builtins.int
     GET_MAINTENANCE_SCHEDULE_FIELD_NUMBER: _builtins.int
+    GET_QUOTA_FIELD_NUMBER: _builtins.int
+    GET_OPERATIONS_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     GET_USAGE_FIELD_NUMBER: _builtins.int
     type: Global___Response.Type.ValueType
@@ -1311,6 +1468,8 @@ class Response(_message.Message):
     def get_version(self) -> Global___Response.GetVersion: ...
     @_builtins.property
     def get_metrics(self) -> Global___Response.GetMetrics: ...
+    @_builtins.property
+    def get_logging_level(self) -> Global___Response.GetLoggingLevel: ...
     @_builtins.property
     def get_state(self) -> Global___Response.GetState: ...
     @_builtins.property
@@ -1332,6 +1491,10 @@ class Response(_message.Message):
     @_builtins.property
     def get_maintenance_schedule(self) -> Global___Response.GetMaintenanceSchedule: ...
     @_builtins.property
+    def get_quota(self) -> Global___Response.GetQuota: ...
+    @_builtins.property
+    def get_operations(self) -> Global___Response.GetOperations: ...
+    @_builtins.property
     def explain(self) -> Global___Response.Explain: ...
     @_builtins.property
     def get_usage(self) -> Global___Response.GetUsage: ...
@@ -1343,6 +1506,7 @@ class Response(_message.Message):
         get_flags: Global___Response.GetFlags | None = ...,
         get_version: Global___Response.GetVersion | None = ...,
         get_metrics: Global___Response.GetMetrics | None = ...,
+        get_logging_level: Global___Response.GetLoggingLevel | None = ...,
         get_state: Global___Response.GetState | None = ...,
         get_agents: Global___Response.GetAgents | None = ...,
         get_frameworks: Global___Response.GetFrameworks | None = ...,
@@ -1353,13 +1517,253 @@ class Response(_message.Message):
         get_master: Global___Response.GetMaster | None = ...,
         get_maintenance_status: Global___Response.GetMaintenanceStatus | None = ...,
         get_maintenance_schedule: Global___Response.GetMaintenanceSchedule | None = ...,
+        get_quota: Global___Response.GetQuota | None = ...,
+        get_operations: Global___Response.GetOperations | None = ...,
         explain: Global___Response.Explain | None = ...,
         get_usage: Global___Response.GetUsage | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_agents", b"get_agents", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_maintenance_schedule", b"get_maintenance_schedule", "get_maintenance_status", b"get_maintenance_status", "get_master", b"get_master", "get_metrics", b"get_metrics", "get_roles", b"get_roles", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "get_version", b"get_version", "get_weights", b"get_weights"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_agents", b"get_agents", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_logging_level", b"get_logging_level", "get_maintenance_schedule", b"get_maintenance_schedule", "get_maintenance_status", b"get_maintenance_status", "get_master", b"get_master", "get_metrics", b"get_metrics", "get_operations", b"get_operations", "get_quota", b"get_quota", "get_roles", b"get_roles", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "get_version", b"get_version", "get_weights", b"get_weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_agents", b"get_agents", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_maintenance_schedule", b"get_maintenance_schedule", "get_maintenance_status", b"get_maintenance_status", "get_master", b"get_master", "get_metrics", b"get_metrics", "get_roles", b"get_roles", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "get_version", b"get_version", "get_weights", b"get_weights", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["explain", b"explain", "get_agents", b"get_agents", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_logging_level", b"get_logging_level", "get_maintenance_schedule", b"get_maintenance_schedule", "get_maintenance_status", b"get_maintenance_status", "get_master", b"get_master", "get_metrics", b"get_metrics", "get_operations", b"get_operations", "get_quota", b"get_quota", "get_roles", b"get_roles", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "get_version", b"get_version", "get_weights", b"get_weights", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Response: _TypeAlias = Response  # noqa: Y015
+
+@_typing.final
+class Event(_message.Message):
+    """What happens, for those who subscribed to it over HTTP."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Type:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _TypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Event._Type.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        UNKNOWN: Event._Type.ValueType  # 0
+        SUBSCRIBED: Event._Type.ValueType  # 1
+        TASK_ADDED: Event._Type.ValueType  # 2
+        TASK_UPDATED: Event._Type.ValueType  # 3
+        AGENT_ADDED: Event._Type.ValueType  # 4
+        AGENT_REMOVED: Event._Type.ValueType  # 5
+        FRAMEWORK_ADDED: Event._Type.ValueType  # 6
+        FRAMEWORK_UPDATED: Event._Type.ValueType  # 7
+        FRAMEWORK_REMOVED: Event._Type.ValueType  # 8
+        HEARTBEAT: Event._Type.ValueType  # 9
+
+    class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
+    UNKNOWN: Event.Type.ValueType  # 0
+    SUBSCRIBED: Event.Type.ValueType  # 1
+    TASK_ADDED: Event.Type.ValueType  # 2
+    TASK_UPDATED: Event.Type.ValueType  # 3
+    AGENT_ADDED: Event.Type.ValueType  # 4
+    AGENT_REMOVED: Event.Type.ValueType  # 5
+    FRAMEWORK_ADDED: Event.Type.ValueType  # 6
+    FRAMEWORK_UPDATED: Event.Type.ValueType  # 7
+    FRAMEWORK_REMOVED: Event.Type.ValueType  # 8
+    HEARTBEAT: Event.Type.ValueType  # 9
+
+    @_typing.final
+    class Subscribed(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        GET_STATE_FIELD_NUMBER: _builtins.int
+        HEARTBEAT_INTERVAL_SECONDS_FIELD_NUMBER: _builtins.int
+        heartbeat_interval_seconds: _builtins.float
+        @_builtins.property
+        def get_state(self) -> Global___Response.GetState: ...
+        def __init__(
+            self,
+            *,
+            get_state: Global___Response.GetState | None = ...,
+            heartbeat_interval_seconds: _builtins.float | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_heartbeat_interval_seconds", b"_heartbeat_interval_seconds", "get_state", b"get_state", "heartbeat_interval_seconds", b"heartbeat_interval_seconds"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_heartbeat_interval_seconds", b"_heartbeat_interval_seconds", "get_state", b"get_state", "heartbeat_interval_seconds", b"heartbeat_interval_seconds"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        _WhichOneofReturnType__heartbeat_interval_seconds: _TypeAlias = _typing.Literal["heartbeat_interval_seconds"]  # noqa: Y015
+        _WhichOneofArgType__heartbeat_interval_seconds: _TypeAlias = _typing.Literal["_heartbeat_interval_seconds", b"_heartbeat_interval_seconds"]  # noqa: Y015
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__heartbeat_interval_seconds) -> _WhichOneofReturnType__heartbeat_interval_seconds | None: ...
+
+    @_typing.final
+    class TaskAdded(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        TASK_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def task(self) -> _types_pb2.Task: ...
+        def __init__(
+            self,
+            *,
+            task: _types_pb2.Task | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["task", b"task"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["task", b"task"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class TaskUpdated(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
+        STATUS_FIELD_NUMBER: _builtins.int
+        STATE_FIELD_NUMBER: _builtins.int
+        state: _types_pb2.TaskState.ValueType
+        @_builtins.property
+        def framework_id(self) -> _types_pb2.FrameworkID: ...
+        @_builtins.property
+        def status(self) -> _types_pb2.TaskStatus: ...
+        def __init__(
+            self,
+            *,
+            framework_id: _types_pb2.FrameworkID | None = ...,
+            status: _types_pb2.TaskStatus | None = ...,
+            state: _types_pb2.TaskState.ValueType = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id", "status", b"status"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_id", b"framework_id", "state", b"state", "status", b"status"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class AgentAdded(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        AGENT_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def agent(self) -> Global___Response.GetAgents.Agent: ...
+        def __init__(
+            self,
+            *,
+            agent: Global___Response.GetAgents.Agent | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class AgentRemoved(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        AGENT_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def agent_id(self) -> _types_pb2.AgentID: ...
+        def __init__(
+            self,
+            *,
+            agent_id: _types_pb2.AgentID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class FrameworkAdded(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        FRAMEWORK_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def framework(self) -> Global___Response.GetFrameworks.Framework: ...
+        def __init__(
+            self,
+            *,
+            framework: Global___Response.GetFrameworks.Framework | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["framework", b"framework"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["framework", b"framework"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class FrameworkUpdated(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        FRAMEWORK_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def framework(self) -> Global___Response.GetFrameworks.Framework: ...
+        def __init__(
+            self,
+            *,
+            framework: Global___Response.GetFrameworks.Framework | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["framework", b"framework"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["framework", b"framework"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class FrameworkRemoved(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        FRAMEWORK_INFO_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def framework_info(self) -> _types_pb2.FrameworkInfo: ...
+        def __init__(
+            self,
+            *,
+            framework_info: _types_pb2.FrameworkInfo | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["framework_info", b"framework_info"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_info", b"framework_info"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    SUBSCRIBED_FIELD_NUMBER: _builtins.int
+    TASK_ADDED_FIELD_NUMBER: _builtins.int
+    TASK_UPDATED_FIELD_NUMBER: _builtins.int
+    AGENT_ADDED_FIELD_NUMBER: _builtins.int
+    AGENT_REMOVED_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_ADDED_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_UPDATED_FIELD_NUMBER: _builtins.int
+    FRAMEWORK_REMOVED_FIELD_NUMBER: _builtins.int
+    type: Global___Event.Type.ValueType
+    @_builtins.property
+    def subscribed(self) -> Global___Event.Subscribed: ...
+    @_builtins.property
+    def task_added(self) -> Global___Event.TaskAdded: ...
+    @_builtins.property
+    def task_updated(self) -> Global___Event.TaskUpdated: ...
+    @_builtins.property
+    def agent_added(self) -> Global___Event.AgentAdded: ...
+    @_builtins.property
+    def agent_removed(self) -> Global___Event.AgentRemoved: ...
+    @_builtins.property
+    def framework_added(self) -> Global___Event.FrameworkAdded: ...
+    @_builtins.property
+    def framework_updated(self) -> Global___Event.FrameworkUpdated: ...
+    @_builtins.property
+    def framework_removed(self) -> Global___Event.FrameworkRemoved: ...
+    def __init__(
+        self,
+        *,
+        type: Global___Event.Type.ValueType = ...,
+        subscribed: Global___Event.Subscribed | None = ...,
+        task_added: Global___Event.TaskAdded | None = ...,
+        task_updated: Global___Event.TaskUpdated | None = ...,
+        agent_added: Global___Event.AgentAdded | None = ...,
+        agent_removed: Global___Event.AgentRemoved | None = ...,
+        framework_added: Global___Event.FrameworkAdded | None = ...,
+        framework_updated: Global___Event.FrameworkUpdated | None = ...,
+        framework_removed: Global___Event.FrameworkRemoved | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_added", b"agent_added", "agent_removed", b"agent_removed", "framework_added", b"framework_added", "framework_removed", b"framework_removed", "framework_updated", b"framework_updated", "subscribed", b"subscribed", "task_added", b"task_added", "task_updated", b"task_updated"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_added", b"agent_added", "agent_removed", b"agent_removed", "framework_added", b"framework_added", "framework_removed", b"framework_removed", "framework_updated", b"framework_updated", "subscribed", b"subscribed", "task_added", b"task_added", "task_updated", b"task_updated", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Event: _TypeAlias = Event  # noqa: Y015

@@ -35,24 +35,26 @@ _COUNTED: Final = {
 }
 
 
-def snapshot(c: Cluster, *, uptime_s: float, leading: bool) -> dict[str, float]:
-    """By name.  What depends on the cluster is 0 for a master that does not lead."""
+def snapshot(c: Cluster | None, *, uptime_s: float, leading: bool) -> dict[str, float]:
+    """By name.  What depends on the cluster is 0 for a master that does not lead, and has
+    none."""
     found: dict[str, float] = {"elected": float(leading), "uptime_secs": uptime_s}
     found |= _amounts(c)
     found |= _agents(c)
-    frameworks = c.frameworks.values()
+    frameworks = list(c.frameworks.values()) if c is not None else []
+    counters = c.counters if c is not None else Counter[str]()
     connected = sum(each.connected for each in frameworks)
     found |= {
         "frameworks_active": connected,
         "frameworks_connected": connected,
         "frameworks_disconnected": len(frameworks) - connected,
         "frameworks_inactive": len(frameworks) - connected,
-        "outstanding_offers": len(c.offers),
+        "outstanding_offers": len(c.offers) if c is not None else 0,
     }
-    found |= _tasks(c)
-    found |= {name: c.counters[ours] for name, ours in _COUNTED.items()}
+    found |= _tasks(frameworks, counters)
+    found |= {name: counters[ours] for name, ours in _COUNTED.items()}
     found["dropped_messages"] = sum(
-        count for name, count in c.counters.items() if name.startswith("dropped/")
+        count for name, count in counters.items() if name.startswith("dropped/")
     )
     named = {f"master/{name}": float(value) for name, value in found.items()}
     for each in frameworks:
@@ -60,11 +62,13 @@ def snapshot(c: Cluster, *, uptime_s: float, leading: bool) -> dict[str, float]:
     return named | system()
 
 
-def _amounts(c: Cluster) -> dict[str, float]:
-    total = c.ledger.cluster_total()
+def _amounts(c: Cluster | None) -> dict[str, float]:
+    total: Mapping[str, int] = {}
     used: Counter[str] = Counter()
-    for agent_id in c.agents:
-        used.update(c.ledger.allocated(agent_id).scalars)
+    if c is not None:
+        total = c.ledger.cluster_total()
+        for agent_id in c.agents:
+            used.update(c.ledger.allocated(agent_id).scalars)
     found: dict[str, float] = {}
     for kind in _KINDS:
         of = total.get(kind, 0)
@@ -77,8 +81,9 @@ def _amounts(c: Cluster) -> dict[str, float]:
     return found
 
 
-def _agents(c: Cluster) -> dict[str, float]:
-    there = [each for each in c.agents.values() if each.unreachable is None]
+def _agents(c: Cluster | None) -> dict[str, float]:
+    agents = list(c.agents.values()) if c is not None else []
+    there = [each for each in agents if each.unreachable is None]
     connected = sum(each.connected for each in there)
     active = sum(not each.why_inactive for each in there)
     return {
@@ -86,15 +91,15 @@ def _agents(c: Cluster) -> dict[str, float]:
         "slaves_inactive": len(there) - active,
         "slaves_connected": connected,
         "slaves_disconnected": len(there) - connected,
-        "slaves_unreachable": len(c.agents) - len(there),
+        "slaves_unreachable": len(agents) - len(there),
     }
 
 
-def _tasks(c: Cluster) -> dict[str, float]:
-    now = _states(c.frameworks.values())
+def _tasks(frameworks: Iterable[Framework], counters: Counter[str]) -> dict[str, float]:
+    now = _states(frameworks)
     found: dict[str, float] = {f"tasks_{name.lower()}": now[f"TASK_{name}"] for name in _NOW}
     for name in _SO_FAR:
-        found[f"tasks_{name.lower()}"] = c.counters[f"task_states/TASK_{name}"]
+        found[f"tasks_{name.lower()}"] = counters[f"task_states/TASK_{name}"]
     return found
 
 

@@ -1,0 +1,1 @@
+"""The Mesos v1 API over HTTP: a second face of the same core."""

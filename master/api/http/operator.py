@@ -1,0 +1,141 @@
+"""POST /api/v1: the operator API of Mesos, carried out by the handlers of OperatorService."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+from aiohttp import web
+
+from master.api.front import Leading
+from master.api.http import writing
+from master.api.http.sending_on import elsewhere
+from master.api.operator import OperatorService
+from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound
+from mesos_py.http.answers import HttpRefusal, not_allowed
+from mesos_py.http.media import Media, accepted_media, content_media
+from mesos_py.http.server import empty
+from mesos_py.v1 import operator_pb2 as op
+from mesos_py.v1 import types_pb2 as pb
+
+Call: Final = op.Call
+Body: TypeAlias = Callable[[web.Request], Awaitable[bytes]]
+# What GET_METRICS answers with: the numbers under the names of Mesos.
+Numbers: TypeAlias = Callable[[], dict[str, float]]
+
+# Calls of Mesos for which there is nothing in this master.
+_NOT_THERE: Final = {
+    Call.UNKNOWN: "is no call",
+    **dict.fromkeys(
+        (Call.RESERVE_RESOURCES, Call.UNRESERVE_RESOURCES),
+        "is not there: agents are kept for a role by its policy (UPDATE_ROLES)",
+    ),
+    **dict.fromkeys(
+        (
+            Call.CREATE_VOLUMES,
+            Call.DESTROY_VOLUMES,
+            Call.GROW_VOLUME,
+            Call.SHRINK_VOLUME,
+        ),
+        "is not there: this master has no persistent volumes",
+    ),
+    Call.SET_QUOTA: "is not there: it has long been replaced by UPDATE_QUOTA",
+    Call.REMOVE_QUOTA: "is not there: it has long been replaced by UPDATE_QUOTA",
+}
+# Of calls that can do without a member of their own.
+_OPTIONAL: Final = frozenset({"get_tasks", "get_usage", "explain"})
+# Where Mesos takes what cannot be done for a bad request.
+_BAD_REQUEST: Final = frozenset(
+    {
+        Call.TEARDOWN,
+        Call.DRAIN_AGENT,
+        Call.DEACTIVATE_AGENT,
+        Call.REACTIVATE_AGENT,
+        Call.UPDATE_QUOTA,
+        Call.UPDATE_MAINTENANCE_SCHEDULE,
+        Call.START_MAINTENANCE,
+        Call.STOP_MAINTENANCE,
+    }
+)
+
+
+class OperatorApi:
+    """Answers POST /api/v1."""
+
+    def __init__(self, leading: Leading, body: Body, numbers: Numbers) -> None:
+        self._leading = leading
+        self._body = body
+        self._numbers = numbers
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Raises MesosPyError for what is refused."""
+        self._leader(request)
+        if request.method != "POST":
+            raise not_allowed(request.method, "POST")
+        media = content_media(request.headers)
+        call = read_call(media, await self._body(request))
+        accepted = accepted_media(request.headers)
+        if call.type in (Call.LIST_FILES, Call.READ_FILE):
+            raise HttpRefusal(404, "path: this master has no files; see its log where it is kept")
+        if call.type == Call.GET_METRICS:
+            return await _answer(self._metrics(), accepted)
+        return await carry_out(self._leader(request), call, accepted)
+
+    def _leader(self, request: web.Request) -> OperatorService:
+        operator = self._leading.operator
+        if operator is None:
+            raise elsewhere(self._leading, request)
+        return operator
+
+    def _metrics(self) -> op.Response:
+        numbers = sorted(self._numbers().items())
+        metrics = [pb.Metric(name=name, value=value) for name, value in numbers]
+        found = op.Response.GetMetrics(metrics=metrics)
+        return op.Response(type=op.Response.GET_METRICS, get_metrics=found)
+
+
+def read_call(media: Media, data: bytes) -> op.Call:
+    """The call of a body.  Raises InvalidValue, and HttpRefusal 501 for one that is not there."""
+    call = media.loads(op.Call, data)
+    if not call.HasField("type"):
+        raise InvalidValue("type", "", "is missing")
+    if call.type in _NOT_THERE:
+        name = Call.Type.Name(call.type)
+        raise HttpRefusal(501, f"type: {name}: {_NOT_THERE[call.type]}")
+    if call.type in Call.Type.values():
+        member = Call.Type.Name(call.type).lower()
+        given = {field.name for field, _ in call.ListFields()}
+        known = Call.DESCRIPTOR.fields_by_name
+        if member in known and member not in _OPTIONAL and member not in given:
+            raise InvalidValue(member, "", "is missing")
+    return call
+
+
+async def carry_out(operator: OperatorService, call: op.Call, media: Media) -> web.Response:
+    """Have the call carried out; 200 with what it answers, or with nothing if it is a change.
+
+    Raises MesosPyError, with the statuses that Mesos has for them.
+    """
+    try:
+        response = await operator.answer(call)
+    except MesosPyError as error:
+        raise _as_mesos_says(call, error) from None
+    return await _answer(response, media)
+
+
+def _as_mesos_says(call: op.Call, error: MesosPyError) -> MesosPyError:
+    wrong = isinstance(error, (NotFound, Conflict)) and error.fields.get("registered", True)
+    if wrong and call.type in _BAD_REQUEST:
+        return HttpRefusal(400, error.message)
+    return error
+
+
+async def _answer(response: op.Response, media: Media) -> web.Response:
+    if response.type == op.Response.DONE:
+        return empty(200)
+    writing.as_mesos(response)
+    data = await writing.body(response, media)
+    return web.Response(body=data, headers={"Content-Type": media.value})
+
+
+__all__ = ["OperatorApi", "carry_out", "read_call"]
