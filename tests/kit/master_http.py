@@ -11,6 +11,7 @@ from master.api.agents import AgentChannels, UsageRelay
 from master.api.files import LogRelay
 from master.api.front import Leading
 from master.api.http.older import OlderEndpoints
+from master.api.http.older_calls import OlderCalls
 from master.api.http.operator import OperatorApi
 from master.api.operator import OperatorService, Tenure
 from master.api.shell import Shell
@@ -43,6 +44,7 @@ class HttpMaster:
         self.older.add_to(self.routes)
         api = OperatorApi(self.leading, self.server.body, self.older.numbers)
         self.routes.add("/api/v1", api.answer)
+        OlderCalls(self.leading, self.server.body).add_to(self.routes)
         self.client: Connection
 
     async def ask(

@@ -109,10 +109,10 @@ async def test_what_is_no_callback_is_not_sent_back_as_a_script(master, name):
 
 
 @pytest.mark.parametrize(
-    ("timeout", "status"), [("5secs", 200), ("0.5mins", 200), ("abc", 400), ("", 400), ("5", 400)]
+    ("given", "status"), [("5secs", 200), ("0.5mins", 200), ("abc", 400), ("", 400), ("5", 400)]
 )
-async def test_the_timeout_of_metrics_must_be_one(master, timeout, status):
-    head, _ = await master.ask(f"/metrics/snapshot?timeout={timeout}")
+async def test_the_timeout_of_metrics_must_be_one(master, given, status):
+    head, _ = await master.ask(f"/metrics/snapshot?timeout={given}")
     assert head.status == status
 
 

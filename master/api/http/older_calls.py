@@ -1,0 +1,188 @@
+"""The older forms of operators' calls: /weights, /quota, /teardown, maintenance by machine.
+
+Each is made a call of the operator API, and carried out as that.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Final, TypeAlias
+
+from aiohttp import web
+from google.protobuf.message import Message
+
+from master.api.front import Leading
+from master.api.http.older import in_callback, jsonp
+from master.api.http.operator import Body, carry_out
+from master.api.http.sending_on import elsewhere
+from master.api.operator import OperatorService
+from mesos_py.errors import InvalidValue
+from mesos_py.http.answers import not_allowed
+from mesos_py.http.jsonpb import as_object, from_object
+from mesos_py.http.media import Media
+from mesos_py.http.server import Routes
+from mesos_py.v1 import operator_pb2 as op
+from mesos_py.v1 import quota_pb2 as qt
+from mesos_py.v1 import types_pb2 as pb
+
+Call: Final = op.Call
+# Given who leads: what is to be carried out, or answered.
+Handler: TypeAlias = Callable[[web.Request, OperatorService], Awaitable[web.Response]]
+
+
+class OlderCalls:
+    """Answers each of them."""
+
+    def __init__(self, leading: Leading, body: Body) -> None:
+        self._leading = leading
+        self._body = body
+
+    def add_to(self, routes: Routes) -> None:
+        """Have them answered."""
+        rows: dict[str, dict[str, Handler]] = {
+            "/weights": {"GET": self.get_weights, "PUT": self.put_weights},
+            "/quota": {
+                "GET": self.get_quota,
+                "POST": self.set_quota,
+                "DELETE": self.remove_quota,
+            },
+            "/teardown": {"POST": self.teardown},
+            "/maintenance/schedule": {"GET": self.get_schedule, "POST": self.update_schedule},
+            "/maintenance/status": {"GET": self.get_status},
+            "/machine/down": {"POST": self.machine_down},
+            "/machine/up": {"POST": self.machine_up},
+        }
+        for path, handlers in rows.items():
+            routes.add(path, self._by_method(handlers))
+
+    def _by_method(self, handlers: dict[str, Handler]) -> Callable[..., Awaitable[web.Response]]:
+        async def answer(request: web.Request) -> web.Response:
+            handler = handlers.get("GET" if request.method == "HEAD" else request.method)
+            operator = self._leading.operator
+            if operator is None:
+                raise elsewhere(self._leading, request)
+            if handler is None:
+                raise not_allowed(request.method, *handlers)
+            return await handler(request, operator)
+
+        return answer
+
+    # ---- Weights and quota -------------------------------------------------------
+
+    async def get_weights(self, request: web.Request, operator: OperatorService) -> web.Response:
+        found = await operator.answer(Call(type=Call.GET_WEIGHTS))
+        return _page(request, found.get_weights.weight_infos)
+
+    async def put_weights(self, request: web.Request, operator: OperatorService) -> web.Response:
+        given = _array(await self._body(request))
+        asked = from_object(Call.UpdateWeights, {"weight_infos": given})
+        return await _done(operator, Call(type=Call.UPDATE_WEIGHTS, update_weights=asked))
+
+    async def get_quota(self, request: web.Request, operator: OperatorService) -> web.Response:
+        found = await operator.answer(Call(type=Call.GET_QUOTA))
+        return _page(request, found.get_quota.status)
+
+    async def set_quota(self, request: web.Request, operator: OperatorService) -> web.Response:
+        """In this form what is guaranteed is the limit as well, and is said only once."""
+        asked = Media.JSON.loads(qt.QuotaRequest, await self._body(request))
+        if any(each.role == asked.role for each in await _quotas(operator)):
+            raise InvalidValue("role", asked.role, "has a quota already; DELETE it first")
+        config = qt.QuotaConfig(role=asked.role)
+        for each in asked.guarantee:
+            if each.type != pb.Value.SCALAR or each.name in config.limits:
+                raise InvalidValue(
+                    "guarantee", each.name, "must be a number, and be there only once"
+                )
+            config.limits[each.name].CopyFrom(each.scalar)
+            config.guarantees[each.name].CopyFrom(each.scalar)
+        if not config.limits:
+            raise InvalidValue("guarantee", "", "must name a resource")
+        return await _done(operator, _quota_call(config, force=asked.force), by_error=True)
+
+    async def remove_quota(self, request: web.Request, operator: OperatorService) -> web.Response:
+        role = request.rel_url.path.partition("/quota")[2].strip("/")
+        if not any(each.role == role for each in await _quotas(operator)):
+            raise InvalidValue("role", role, "has no quota")
+        return await _done(operator, _quota_call(qt.QuotaConfig(role=role), force=True))
+
+    # ---- Frameworks and machines ---------------------------------------------------
+
+    async def teardown(self, request: web.Request, operator: OperatorService) -> web.Response:
+        form = urllib.parse.parse_qs((await self._body(request)).decode("utf-8", "replace"))
+        given = form.get("frameworkId")
+        if given is None:
+            raise InvalidValue("frameworkId", "", "is missing in the body, which is a form")
+        asked = Call.Teardown(framework_id=pb.FrameworkID(value=given[-1]))
+        return await _done(operator, Call(type=Call.TEARDOWN, teardown=asked))
+
+    async def get_schedule(self, request: web.Request, operator: OperatorService) -> web.Response:
+        found = await operator.answer(Call(type=Call.GET_MAINTENANCE_SCHEDULE))
+        return _page(request, found.get_maintenance_schedule.schedule)
+
+    async def update_schedule(
+        self, request: web.Request, operator: OperatorService
+    ) -> web.Response:
+        call = Call(type=Call.UPDATE_MAINTENANCE_SCHEDULE)
+        schedule = call.update_maintenance_schedule.schedule
+        schedule.CopyFrom(Media.JSON.loads(type(schedule), await self._body(request)))
+        return await _done(operator, call)
+
+    async def get_status(self, request: web.Request, operator: OperatorService) -> web.Response:
+        found = await operator.answer(Call(type=Call.GET_MAINTENANCE_STATUS))
+        return _page(request, found.get_maintenance_status.status)
+
+    async def machine_down(self, request: web.Request, operator: OperatorService) -> web.Response:
+        machines = _array(await self._body(request))
+        asked = from_object(Call.StartMaintenance, {"machines": machines})
+        return await _done(operator, Call(type=Call.START_MAINTENANCE, start_maintenance=asked))
+
+    async def machine_up(self, request: web.Request, operator: OperatorService) -> web.Response:
+        machines = _array(await self._body(request))
+        asked = from_object(Call.StopMaintenance, {"machines": machines})
+        return await _done(operator, Call(type=Call.STOP_MAINTENANCE, stop_maintenance=asked))
+
+
+def _array(data: bytes) -> list[Any]:
+    """The JSON array of a body.  Raises InvalidValue."""
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValue("body", data[:100], f"is no JSON: {error}") from None
+    if not isinstance(content, list):
+        raise InvalidValue("body", data[:100], "must be a JSON array")
+    return content
+
+
+async def _quotas(operator: OperatorService) -> Iterable[qt.QuotaConfig]:
+    found = await operator.answer(Call(type=Call.GET_QUOTA))
+    return found.get_quota.status.configs
+
+
+def _quota_call(config: qt.QuotaConfig, *, force: bool) -> op.Call:
+    asked = Call.UpdateQuota(quota_configs=[config], force=force)
+    return Call(type=Call.UPDATE_QUOTA, update_quota=asked)
+
+
+async def _done(
+    operator: OperatorService, call: op.Call, *, by_error: bool = False
+) -> web.Response:
+    """200 once it is done.  `by_error`: refused as our errors have it, not as the newer form
+    of the call does."""
+    if by_error:
+        await operator.answer(call)
+        return web.Response(status=200)
+    return await carry_out(operator, call, Media.JSON)
+
+
+def _page(request: web.Request, found: Message | Iterable[Message]) -> web.Response:
+    callback = jsonp(request)
+    content: Any = as_object(found) if isinstance(found, Message) else list(map(as_object, found))
+    body = json.dumps(content, separators=(",", ":")).encode()
+    if callback is not None:
+        return in_callback(callback, body)
+    return web.Response(body=body, headers={"Content-Type": "application/json"})
+
+
+__all__ = ["OlderCalls"]

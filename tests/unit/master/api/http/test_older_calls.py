@@ -1,0 +1,126 @@
+"""/weights, /quota, /teardown, /maintenance and /machine: as tools for Mesos use them."""
+
+import json
+
+import pytest
+
+from mesos_py.address import Address
+from tests.kit.master_http import http_master
+
+WINDOW = {
+    "machine_ids": [{"hostname": "host1"}],
+    "unavailability": {"start": {"nanoseconds": 1}},
+}
+MACHINES = [{"hostname": "host1"}]
+
+
+@pytest.fixture
+async def master():
+    async with http_master() as made:
+        yield made
+
+
+async def say(master, path, content, method="POST"):
+    """The status of sending JSON, or text as it is."""
+    body = content.encode() if isinstance(content, str) else json.dumps(content).encode()
+    head, answer = await master.ask(path, body, method=method)
+    assert bool(answer) == (head.status != 200)
+    return head.status
+
+
+async def test_weights_are_put_and_got(master):
+    assert await master.page("/weights") == []
+    assert await say(master, "/weights", [{"role": "eng", "weight": 2.5}], "PUT") == 200
+    assert await master.page("/weights") == [{"role": "eng", "weight": 2.5}]
+    assert await master.page("/master/weights/") == [{"role": "eng", "weight": 2.5}]
+    _head, body = await master.ask("/weights?jsonp=f")
+    assert body == b'f([{"weight":2.5,"role":"eng"}])'
+
+
+@pytest.mark.parametrize(
+    "given", ["", "x", "{}", '[{"role":"a","weight":-1}]', '[{"role":"a"}]', "[1]"]
+)
+async def test_weights_that_are_none_are_bad_requests(master, given):
+    assert await say(master, "/weights", given, "PUT") == 400
+
+
+async def test_quota_in_its_older_form(master):
+    master.world.agent(resources="cpus:4;mem:4096")
+    cpus = {"name": "cpus", "type": "SCALAR", "scalar": {"value": 1}}
+    asked = {"role": "eng", "guarantee": [cpus]}
+    assert await master.page("/quota") == {}
+    assert await say(master, "/quota", asked) == 200
+    assert await say(master, "/quota", asked) == 400
+    [config] = (await master.page("/quota"))["configs"]
+    amount = {"cpus": {"value": 1.0}}
+    assert config == {"role": "eng", "guarantees": amount, "limits": amount}
+    assert await say(master, "/quota/eng", "", "DELETE") == 200
+    assert await say(master, "/master/quota/eng", "", "DELETE") == 400
+    assert await master.page("/quota") == {}
+    much = {"role": "eng", "guarantee": [cpus | {"scalar": {"value": 100}}]}
+    assert await say(master, "/quota", much) == 409
+    assert await say(master, "/quota", much | {"force": True}) == 200
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "x",
+        {"role": "eng"},
+        {"guarantee": [{"name": "cpus", "type": "SCALAR", "scalar": {"value": 1}}]},
+        {"role": "eng", "guarantee": [{"name": "ports", "type": "RANGES", "ranges": {}}]},
+        {"role": "a/b", "guarantee": [{"name": "cpus", "type": "SCALAR", "scalar": {"value": 1}}]},
+    ],
+)
+async def test_quota_that_is_none_is_a_bad_request(master, given):
+    assert await say(master, "/quota", given) == 400
+
+
+async def test_a_framework_is_torn_down_by_a_form(master):
+    framework = master.world.framework("it")
+    assert await say(master, "/teardown", "x=y") == 400
+    assert await say(master, "/teardown", "frameworkId=nobody") == 400
+    assert await say(master, "/teardown", "\udcff".encode("utf-8", "replace").decode()) == 400
+    assert await say(master, "/master/teardown", f"frameworkId={framework.id}") == 200
+    assert not master.world.cluster.frameworks
+
+
+async def test_machines_go_down_and_up(master):
+    master.world.agent("host1")
+    assert await say(master, "/machine/down", MACHINES) == 400
+    assert await say(master, "/maintenance/schedule", {"windows": [WINDOW]}) == 200
+    assert await master.page("/maintenance/schedule") == {"windows": [WINDOW]}
+    status = await master.page("/maintenance/status")
+    assert status == {"draining_machines": [{"id": {"hostname": "host1"}}]}
+    assert await say(master, "/machine/up", MACHINES) == 400
+    assert await say(master, "/machine/down", MACHINES) == 200
+    assert (await master.page("/maintenance/status")) == {"down_machines": MACHINES}
+    assert await say(master, "/machine/up", MACHINES) == 200
+    assert await master.page("/maintenance/status") == {}
+    assert await say(master, "/machine/up", "x") == 400
+    assert await say(master, "/maintenance/schedule", "[]") == 400
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/weights", "GET, PUT"),
+        ("PUT", "/quota", "GET, POST, DELETE"),
+        ("GET", "/teardown", "POST"),
+        ("DELETE", "/maintenance/schedule", "GET, POST"),
+        ("POST", "/maintenance/status", "GET"),
+        ("GET", "/machine/up", "POST"),
+        ("GET", "/machine/down", "POST"),
+    ],
+)
+async def test_other_methods_are_refused(master, method, path, allowed):
+    head, _ = await master.ask(path, method=method)
+    assert (head.status, head.headers["allow"]) == (405, allowed)
+
+
+async def test_who_does_not_lead_sends_everybody_on(master):
+    master.leading.operator = None
+    master.leading.detected = Address("head", 5050)
+    for path in ("/weights", "/quota", "/teardown", "/maintenance/status", "/machine/up"):
+        head, _ = await master.ask(path, b"x")
+        assert (head.status, head.headers["location"]) == (307, f"//head:5050{path}")
