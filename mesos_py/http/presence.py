@@ -95,6 +95,7 @@ agent_operator.Call.LaunchNestedContainerSession: container_id
 agent_operator.Call.ListFiles: path
 agent_operator.Call.ReadFile: path offset
 agent_operator.Call.RemoveContainer: container_id
+agent_operator.Call.RemoveNestedContainer: container_id
 agent_operator.Call.SetLoggingLevel: level duration
 agent_operator.Call.WaitContainer: container_id
 agent_operator.Call.WaitNestedContainer: container_id

@@ -211,12 +211,295 @@ class Call(_message.Message):
         @_typing.overload
         def WhichOneof(self, oneof_group: _WhichOneofArgType__show_standalone) -> _WhichOneofReturnType__show_standalone | None: ...
 
+    @_typing.final
+    class LaunchNestedContainer(_message.Message):
+        """Of what follows only the ids count: there are no nested and no standalone containers, and
+        no resource providers.
+        """
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def container_id(self) -> _types_pb2.ContainerID: ...
+        def __init__(
+            self,
+            *,
+            container_id: _types_pb2.ContainerID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class WaitNestedContainer(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def container_id(self) -> _types_pb2.ContainerID: ...
+        def __init__(
+            self,
+            *,
+            container_id: _types_pb2.ContainerID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class KillNestedContainer(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def container_id(self) -> _types_pb2.ContainerID: ...
+        def __init__(
+            self,
+            *,
+            container_id: _types_pb2.ContainerID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class RemoveNestedContainer(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def container_id(self) -> _types_pb2.ContainerID: ...
+        def __init__(
+            self,
+            *,
+            container_id: _types_pb2.ContainerID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class LaunchNestedContainerSession(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def container_id(self) -> _types_pb2.ContainerID: ...
+        def __init__(
+            self,
+            *,
+            container_id: _types_pb2.ContainerID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class AttachContainerInput(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def container_id(self) -> _types_pb2.ContainerID: ...
+        def __init__(
+            self,
+            *,
+            container_id: _types_pb2.ContainerID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class AttachContainerOutput(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def container_id(self) -> _types_pb2.ContainerID: ...
+        def __init__(
+            self,
+            *,
+            container_id: _types_pb2.ContainerID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class LaunchContainer(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def container_id(self) -> _types_pb2.ContainerID: ...
+        def __init__(
+            self,
+            *,
+            container_id: _types_pb2.ContainerID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class WaitContainer(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def container_id(self) -> _types_pb2.ContainerID: ...
+        def __init__(
+            self,
+            *,
+            container_id: _types_pb2.ContainerID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class KillContainer(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def container_id(self) -> _types_pb2.ContainerID: ...
+        def __init__(
+            self,
+            *,
+            container_id: _types_pb2.ContainerID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class RemoveContainer(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def container_id(self) -> _types_pb2.ContainerID: ...
+        def __init__(
+            self,
+            *,
+            container_id: _types_pb2.ContainerID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class AddResourceProviderConfig(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        def __init__(
+            self,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class UpdateResourceProviderConfig(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        def __init__(
+            self,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class RemoveResourceProviderConfig(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        def __init__(
+            self,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class MarkResourceProviderGone(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        def __init__(
+            self,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class PruneImages(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        def __init__(
+            self,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     TYPE_FIELD_NUMBER: _builtins.int
     GET_METRICS_FIELD_NUMBER: _builtins.int
     SET_LOGGING_LEVEL_FIELD_NUMBER: _builtins.int
     LIST_FILES_FIELD_NUMBER: _builtins.int
     READ_FILE_FIELD_NUMBER: _builtins.int
+    LAUNCH_NESTED_CONTAINER_FIELD_NUMBER: _builtins.int
+    WAIT_NESTED_CONTAINER_FIELD_NUMBER: _builtins.int
+    KILL_NESTED_CONTAINER_FIELD_NUMBER: _builtins.int
+    LAUNCH_NESTED_CONTAINER_SESSION_FIELD_NUMBER: _builtins.int
+    ATTACH_CONTAINER_INPUT_FIELD_NUMBER: _builtins.int
+    ATTACH_CONTAINER_OUTPUT_FIELD_NUMBER: _builtins.int
+    REMOVE_NESTED_CONTAINER_FIELD_NUMBER: _builtins.int
+    LAUNCH_CONTAINER_FIELD_NUMBER: _builtins.int
+    WAIT_CONTAINER_FIELD_NUMBER: _builtins.int
+    KILL_CONTAINER_FIELD_NUMBER: _builtins.int
+    REMOVE_CONTAINER_FIELD_NUMBER: _builtins.int
+    ADD_RESOURCE_PROVIDER_CONFIG_FIELD_NUMBER: _builtins.int
+    UPDATE_RESOURCE_PROVIDER_CONFIG_FIELD_NUMBER: _builtins.int
+    REMOVE_RESOURCE_PROVIDER_CONFIG_FIELD_NUMBER: _builtins.int
     GET_CONTAINERS_FIELD_NUMBER: _builtins.int
+    PRUNE_IMAGES_FIELD_NUMBER: _builtins.int
+    MARK_RESOURCE_PROVIDER_GONE_FIELD_NUMBER: _builtins.int
     type: Global___Call.Type.ValueType
     @_builtins.property
     def get_metrics(self) -> Global___Call.GetMetrics: ...
@@ -227,7 +510,39 @@ class Call(_message.Message):
     @_builtins.property
     def read_file(self) -> Global___Call.ReadFile: ...
     @_builtins.property
+    def launch_nested_container(self) -> Global___Call.LaunchNestedContainer: ...
+    @_builtins.property
+    def wait_nested_container(self) -> Global___Call.WaitNestedContainer: ...
+    @_builtins.property
+    def kill_nested_container(self) -> Global___Call.KillNestedContainer: ...
+    @_builtins.property
+    def launch_nested_container_session(self) -> Global___Call.LaunchNestedContainerSession: ...
+    @_builtins.property
+    def attach_container_input(self) -> Global___Call.AttachContainerInput: ...
+    @_builtins.property
+    def attach_container_output(self) -> Global___Call.AttachContainerOutput: ...
+    @_builtins.property
+    def remove_nested_container(self) -> Global___Call.RemoveNestedContainer: ...
+    @_builtins.property
+    def launch_container(self) -> Global___Call.LaunchContainer: ...
+    @_builtins.property
+    def wait_container(self) -> Global___Call.WaitContainer: ...
+    @_builtins.property
+    def kill_container(self) -> Global___Call.KillContainer: ...
+    @_builtins.property
+    def remove_container(self) -> Global___Call.RemoveContainer: ...
+    @_builtins.property
+    def add_resource_provider_config(self) -> Global___Call.AddResourceProviderConfig: ...
+    @_builtins.property
+    def update_resource_provider_config(self) -> Global___Call.UpdateResourceProviderConfig: ...
+    @_builtins.property
+    def remove_resource_provider_config(self) -> Global___Call.RemoveResourceProviderConfig: ...
+    @_builtins.property
     def get_containers(self) -> Global___Call.GetContainers: ...
+    @_builtins.property
+    def prune_images(self) -> Global___Call.PruneImages: ...
+    @_builtins.property
+    def mark_resource_provider_gone(self) -> Global___Call.MarkResourceProviderGone: ...
     def __init__(
         self,
         *,
@@ -236,11 +551,27 @@ class Call(_message.Message):
         set_logging_level: Global___Call.SetLoggingLevel | None = ...,
         list_files: Global___Call.ListFiles | None = ...,
         read_file: Global___Call.ReadFile | None = ...,
+        launch_nested_container: Global___Call.LaunchNestedContainer | None = ...,
+        wait_nested_container: Global___Call.WaitNestedContainer | None = ...,
+        kill_nested_container: Global___Call.KillNestedContainer | None = ...,
+        launch_nested_container_session: Global___Call.LaunchNestedContainerSession | None = ...,
+        attach_container_input: Global___Call.AttachContainerInput | None = ...,
+        attach_container_output: Global___Call.AttachContainerOutput | None = ...,
+        remove_nested_container: Global___Call.RemoveNestedContainer | None = ...,
+        launch_container: Global___Call.LaunchContainer | None = ...,
+        wait_container: Global___Call.WaitContainer | None = ...,
+        kill_container: Global___Call.KillContainer | None = ...,
+        remove_container: Global___Call.RemoveContainer | None = ...,
+        add_resource_provider_config: Global___Call.AddResourceProviderConfig | None = ...,
+        update_resource_provider_config: Global___Call.UpdateResourceProviderConfig | None = ...,
+        remove_resource_provider_config: Global___Call.RemoveResourceProviderConfig | None = ...,
         get_containers: Global___Call.GetContainers | None = ...,
+        prune_images: Global___Call.PruneImages | None = ...,
+        mark_resource_provider_gone: Global___Call.MarkResourceProviderGone | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "get_containers", b"get_containers", "get_metrics", b"get_metrics", "list_files", b"list_files", "read_file", b"read_file", "set_logging_level", b"set_logging_level", "type", b"type"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "add_resource_provider_config", b"add_resource_provider_config", "attach_container_input", b"attach_container_input", "attach_container_output", b"attach_container_output", "get_containers", b"get_containers", "get_metrics", b"get_metrics", "kill_container", b"kill_container", "kill_nested_container", b"kill_nested_container", "launch_container", b"launch_container", "launch_nested_container", b"launch_nested_container", "launch_nested_container_session", b"launch_nested_container_session", "list_files", b"list_files", "mark_resource_provider_gone", b"mark_resource_provider_gone", "prune_images", b"prune_images", "read_file", b"read_file", "remove_container", b"remove_container", "remove_nested_container", b"remove_nested_container", "remove_resource_provider_config", b"remove_resource_provider_config", "set_logging_level", b"set_logging_level", "type", b"type", "update_resource_provider_config", b"update_resource_provider_config", "wait_container", b"wait_container", "wait_nested_container", b"wait_nested_container"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "get_containers", b"get_containers", "get_metrics", b"get_metrics", "list_files", b"list_files", "read_file", b"read_file", "set_logging_level", b"set_logging_level", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "add_resource_provider_config", b"add_resource_provider_config", "attach_container_input", b"attach_container_input", "attach_container_output", b"attach_container_output", "get_containers", b"get_containers", "get_metrics", b"get_metrics", "kill_container", b"kill_container", "kill_nested_container", b"kill_nested_container", "launch_container", b"launch_container", "launch_nested_container", b"launch_nested_container", "launch_nested_container_session", b"launch_nested_container_session", "list_files", b"list_files", "mark_resource_provider_gone", b"mark_resource_provider_gone", "prune_images", b"prune_images", "read_file", b"read_file", "remove_container", b"remove_container", "remove_nested_container", b"remove_nested_container", "remove_resource_provider_config", b"remove_resource_provider_config", "set_logging_level", b"set_logging_level", "type", b"type", "update_resource_provider_config", b"update_resource_provider_config", "wait_container", b"wait_container", "wait_nested_container", b"wait_nested_container"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
     _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015

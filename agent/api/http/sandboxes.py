@@ -59,7 +59,9 @@ class _Gone(NotFound):
     """It was there, and was removed."""
 
 
-class _Opened(NamedTuple):
+class Opened(NamedTuple):
+    """A file or a directory of a sandbox, to be closed."""
+
     # The container's id.
     run: str
     fd: int
@@ -135,14 +137,16 @@ class SandboxFiles:
         location = location_of(request.rel_url.raw_path)
         follow = request.query.get("follow") in ("1", "true", "yes")
         offset = offset_of(request.query.get("offset"))
-        found = await opened(partial(self._open, location, follow))
+        found = await opened(partial(self.open, location, follow))
         with contextlib.closing(found):
             if found.is_directory:
                 listing = await asyncio.to_thread(_listing, found.fd)
                 return web.json_response(listing, headers=_HEADERS)
-            headers = _file_headers(location, found.status, "download" in request.query)
+            headers = file_headers(
+                location.parts[-1], found.status, download="download" in request.query
+            )
             if found.log is None:
-                return await _send(request, found, offset, headers)
+                return await send(request, found, offset, headers)
             if self._following >= MAX_FOLLOWERS:
                 return _refusal(503, "unavailable", f"{MAX_FOLLOWERS} others are following")
             self._following += 1
@@ -202,7 +206,7 @@ class SandboxFiles:
 
     # ---- Opening: in a thread -------------------------------------------------------
 
-    def _open(self, location: Location, follow: bool) -> _Opened:
+    def open(self, location: Location, follow: bool = False) -> Opened:
         """What is asked for.  Raises MesosPyError and OSError."""
         above = (
             *("agents", self._agent_id(), "frameworks", location.framework_id),
@@ -241,7 +245,7 @@ def _run(runs: int, location: Location) -> str:
 
 def _opened(
     directory: int, run: str, parts: list[str], cuts: Callable[[str, int], Cuts] | None
-) -> _Opened:
+) -> Opened:
     """With `cuts`: a file to be followed."""
     path = "/".join(parts)
     try:
@@ -250,7 +254,7 @@ def _opened(
         except NotADirectoryError:
             if cuts is not None:
                 file = LogFile(directory, parts, cuts)
-                return _Opened(run, file.fd, os.fstat(file.fd), file)
+                return Opened(run, file.fd, os.fstat(file.fd), file)
             fd = sandbox.open_file(directory, parts)
     except FileNotFoundError:
         raise NotFound("file", path, "is not in the sandbox") from None
@@ -260,7 +264,7 @@ def _opened(
                 f"{path!r} is or passes a link or a file; links are not followed"
             ) from None
         raise Refused(f"{path!r} cannot be read: {error.strerror}") from None
-    return _Opened(run, fd, os.fstat(fd))
+    return Opened(run, fd, os.fstat(fd))
 
 
 def _listing(fd: int) -> dict[str, object]:
@@ -289,8 +293,8 @@ def _rows(fd: int, names: list[str]) -> Iterator[dict[str, object]]:
 # ---- Sending ----------------------------------------------------------------------------
 
 
-async def _send(
-    request: web.Request, opened: _Opened, offset: int, headers: dict[str, str]
+async def send(
+    request: web.Request, opened: Opened, offset: int, headers: dict[str, str]
 ) -> web.StreamResponse:
     """A file, or the part of it that Range (or `offset`) asks for, by sendfile."""
     size = opened.status.st_size
@@ -339,18 +343,18 @@ def _unsatisfiable(size: int) -> web.Response:
     return answer
 
 
-def _file_headers(location: Location, status: os.stat_result, download: bool) -> dict[str, str]:
+def file_headers(name: str, status: os.stat_result, *, download: bool) -> dict[str, str]:
+    """Of an answer with a file of that name."""
     headers = {
         **_HEADERS,
         "Accept-Ranges": "bytes",
-        "Content-Type": _type(location.parts[-1]),
+        "Content-Type": _type(name),
         "ETag": f'"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"',
         "Last-Modified": formatdate(status.st_mtime, usegmt=True),
     }
     if download:
         plain = "".join(
-            c if c.isascii() and c.isprintable() and c not in '"\\' else "_"
-            for c in location.parts[-1]
+            c if c.isascii() and c.isprintable() and c not in '"\\' else "_" for c in name
         )
         headers["Content-Disposition"] = f'attachment; filename="{plain}"'
     return headers

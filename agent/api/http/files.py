@@ -1,0 +1,100 @@
+"""`/files/browse`, `/files/read`, `/files/download` and `/files/debug`, as Mesos has them."""
+
+from __future__ import annotations
+
+import contextlib
+import posixpath
+import re
+import stat
+from typing import Any, Final
+
+from aiohttp import web
+
+from agent.api.http.sandboxes import file_headers, send
+from agent.api.virtual_files import VirtualFiles
+from agent.core.state import AgentState
+from mesos_py.errors import InvalidValue
+from mesos_py.http.pages import callback_of, json_answer
+from mesos_py.http.server import Routes
+from mesos_py.v1 import types_pb2 as pb
+
+_NUMBER: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_NS: Final = 10**9
+
+
+class FilesEndpoints:
+    """Answers any method, as Mesos does."""
+
+    def __init__(self, files: VirtualFiles, state: AgentState) -> None:
+        self._files = files
+        self._s = state
+
+    def add_to(self, routes: Routes) -> None:
+        """Have them answered."""
+        routes.add("/files/browse", self.browse)
+        routes.add("/files/read", self.read)
+        routes.add("/files/download", self.download)
+        routes.add("/files/debug", self.debug)
+
+    async def browse(self, request: web.Request) -> web.StreamResponse:
+        callback_of(request.query)
+        found = await self._files.entries(_path(request))
+        return json_answer(request, [_shape(each) for each in found])
+
+    async def read(self, request: web.Request) -> web.StreamResponse:
+        """Without an offset, or with -1, the size of the file in its place and no data."""
+        callback_of(request.query)
+        path = _path(request)
+        offset, length = _number(request, "offset"), _number(request, "length")
+        size, data = await self._files.read(path, offset, length)
+        # JSON has no bytes: what is no text is shown, not usable.
+        shape = {
+            "data": data.decode("utf-8", "replace"),
+            "offset": size if offset is None else offset,
+        }
+        return json_answer(request, shape)
+
+    async def download(self, request: web.Request) -> web.StreamResponse:
+        path = _path(request)
+        found = await self._files.opened(path)
+        with contextlib.closing(found):
+            if found.is_directory:
+                raise InvalidValue("path", path, "is a directory, which cannot be downloaded")
+            headers = file_headers(posixpath.basename(path), found.status, download=True)
+            headers["Content-Type"] = "application/octet-stream"
+            return await send(request, found, 0, headers)
+
+    async def debug(self, request: web.Request) -> web.StreamResponse:
+        return json_answer(request, self._files.table(self._s))
+
+
+def _path(request: web.Request) -> str:
+    path = request.query.get("path", "")
+    if not path:
+        raise InvalidValue("path", path, "is missing: path=VALUE")
+    return path
+
+
+def _number(request: web.Request, name: str) -> int | None:
+    """None for -1, which says as much as nothing.  Raises InvalidValue."""
+    text = request.query.get(name)
+    if text is None:
+        return None
+    if not _NUMBER.fullmatch(text):
+        raise InvalidValue(name, text, "is no whole number")
+    number = int(text)
+    if number < -1:
+        raise InvalidValue(name, text, "must not be negative")
+    return None if number == -1 else number
+
+
+def _shape(given: pb.FileInfo) -> dict[str, Any]:
+    return {
+        "gid": given.gid,
+        "mode": stat.filemode(given.mode),
+        "mtime": float(given.mtime.nanoseconds // _NS),
+        "nlink": given.nlink,
+        "path": given.path,
+        "size": given.size,
+        "uid": given.uid,
+    }

@@ -1,0 +1,149 @@
+"""Sandboxes and the agent's own log by the paths that clients of Mesos have for them.
+
+How they are opened is the business of `agent.api.http.sandboxes`: beneath the sandbox, name
+by name, and no link is followed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import grp
+import heapq
+import os
+import posixpath
+import pwd
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+from agent.api.http.sandboxes import MAX_ENTRIES, Opened
+from agent.api.http_paths import Location
+from agent.api.opening import opened
+from agent.api.virtual_paths import located, virtual_of
+from agent.core.state import AgentState
+from mesos_py.errors import InvalidValue, Refused, Unavailable
+from mesos_py.v1 import types_pb2 as pb
+
+# One answer has at most so much of a file: sixteen pages of memory, as in Mesos.
+MAX_READ_BYTES: Final = 16 * 4096
+OWN_LOG: Final = "/slave/log"
+
+_STDERR: Final = 2
+_NS: Final = 10**9
+
+
+class VirtualFiles:
+    """Reads for whoever asks.  Raises MesosPyError."""
+
+    def __init__(
+        self,
+        work_dir: str,
+        agent_id: Callable[[], str],
+        open_sandbox: Callable[[Location], Opened],
+        own_log_fd: int = _STDERR,
+    ) -> None:
+        """`open_sandbox` opens what is in a sandbox; blocks."""
+        self._work_dir = work_dir
+        self._agent_id = agent_id
+        self._open_sandbox = open_sandbox
+        self._own_log_fd = own_log_fd
+
+    async def opened(self, path: str) -> Opened:
+        """What the path names.  The caller closes it."""
+        return await opened(lambda: self._open(path))
+
+    async def entries(self, path: str) -> list[pb.FileInfo]:
+        """What is in a directory, in order of names; of a file: nothing."""
+        found = await self.opened(path)
+        with contextlib.closing(found):
+            if not found.is_directory:
+                return []
+            return await asyncio.to_thread(lambda: list(_entries(path, found.fd)))
+
+    async def read(self, path: str, offset: int | None, length: int | None) -> tuple[int, bytes]:
+        """The size of a file, and what is there from `offset` on (None: nothing)."""
+        found = await self.opened(path)
+        with contextlib.closing(found):
+            if found.is_directory:
+                raise InvalidValue("path", path, "is a directory, which cannot be read")
+            size = found.status.st_size
+            if offset is None or offset >= size:
+                return size, b""
+            most = MAX_READ_BYTES if length is None else min(length, MAX_READ_BYTES)
+            return size, await asyncio.to_thread(os.pread, found.fd, most, offset)
+
+    def table(self, s: AgentState) -> dict[str, str]:
+        """The directory that each path leads to."""
+        made: dict[str, str] = {}
+        if self._logs_to_a_file():
+            made[OWN_LOG] = str(Path(self._own_log()).readlink())
+        for executor in (*s.past, *s.executors.values()):
+            real = posixpath.join(s.settings.work_dir, *executor.sandbox)
+            latest = posixpath.join(posixpath.dirname(real), "latest")
+            made[real] = made[latest] = made[virtual_of(*executor.key)] = real
+        return made
+
+    def _open(self, path: str) -> Opened:
+        if path == OWN_LOG and self._logs_to_a_file():
+            fd = os.open(self._own_log(), os.O_RDONLY | os.O_CLOEXEC)
+            return Opened("", fd, os.fstat(fd))
+        location = located(path, self._work_dir, self._agent_id())
+        try:
+            return self._open_sandbox(location)
+        except Refused as error:
+            # 403 would say that somebody else may read it.
+            raise InvalidValue("path", path, f"is inaccessible: {error.message}") from None
+        except OSError as error:
+            raise Unavailable(f"path: {path!r}: cannot be read: {error.strerror}") from None
+
+    def _own_log(self) -> str:
+        return f"/proc/self/fd/{self._own_log_fd}"
+
+    def _logs_to_a_file(self) -> bool:
+        try:
+            return stat.S_ISREG(os.fstat(self._own_log_fd).st_mode)
+        except OSError:
+            return False
+
+
+def _entries(path: str, fd: int) -> Iterator[pb.FileInfo]:
+    with os.scandir(fd) as entries:
+        names = heapq.nsmallest(MAX_ENTRIES, (entry.name for entry in entries))
+    for name in names:
+        try:
+            found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        except OSError:
+            continue  # it has just gone
+        # What is no text is shown, not usable.
+        shown = os.fsencode(posixpath.join(path, name)).decode("utf-8", "replace")
+        yield pb.FileInfo(
+            path=shown,
+            nlink=min(found.st_nlink, 2**31 - 1),
+            size=found.st_size,
+            mtime=pb.TimeInfo(nanoseconds=int(found.st_mtime) * _NS),
+            mode=found.st_mode,
+            uid=_user(found.st_uid),
+            gid=_group(found.st_gid),
+        )
+
+
+@functools.cache
+def _user(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+@functools.cache
+def _group(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)
+
+
+__all__ = ["MAX_READ_BYTES", "OWN_LOG", "VirtualFiles"]
