@@ -6,6 +6,7 @@ import contextlib
 import json
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
@@ -211,6 +212,14 @@ class Batch:
 
     def wait_for_lines(self, name: str, *lines: str) -> None:
         until(lambda: self.lines(name) == list(lines), LIMIT_S)
+
+    def wait_until_saved(self) -> None:
+        """Until the server has written down all that it knows of jobs now: it does so seconds
+        after each change, such as a new job."""
+        known_s = time.time()
+        self.submit("#!/bin/sh\n")
+        (state,) = self.home.rglob("state/job_state")
+        until(lambda: state.stat().st_mtime > known_s, LIMIT_S)
 
     def json(self, command: str, key: str) -> list[dict[str, Any]]:
         """What Slurm's own command says, without the node that stands for what may come."""
