@@ -64,6 +64,7 @@ async def test_resigning_without_any_server_ends_in_time(zk, path) -> None:
         await leader.contender.resign()
         assert time.monotonic() - before_s < 10.0
         zk.cont()
+        await until(lambda: all(server.serves() for server in zk.servers))
         # Its node goes with the session, at the latest.
         with operator_of(zk.hosts) as admin:
             await until(lambda: candidates(admin, path) == [])
