@@ -180,27 +180,31 @@ class Collector:
             if any(mount == place or mount.startswith(place + "/") for mount in mounts):
                 self._keep(each, "something is mounted in it")
                 continue
+            removal = Removal(each.container_id, each.parts[3], each.parts[5], now_wall_s)
+            # Before it is gone: somebody may ask for it in that moment.
+            self._removals.expect(removal)
             try:
                 _take(root, trash, each)
             except OSError as error:
+                self._removals.unexpect(removal)
                 self._keep(each, error.strerror or str(error))
                 continue
             removed += 1
             self._idle.pop(each.parts, None)
             self._removed.inc()
-            self._remember(each, now_wall_s)
+            self._remember(removal)
         return removed
 
     def _keep(self, each: Found, why: str) -> None:
         self._failed.inc()
         log.warning("sandbox cannot be removed", container=each.container_id, why=why)
 
-    def _remember(self, each: Found, now_wall_s: float) -> None:
-        removal = Removal(each.container_id, each.parts[3], each.parts[5], now_wall_s)
+    def _remember(self, removal: Removal) -> None:
         try:
             self._removals.add(removal)
         except OSError as error:
-            log.warning("removal cannot be written down", error=error, container=each.container_id)
+            where = removal.container_id
+            log.warning("removal cannot be written down", error=error, container=where)
 
     def _report(self, problems: list[OSError]) -> None:
         for error in problems[:_MAX_PROBLEMS_LOGGED]:

@@ -43,6 +43,17 @@ class Removals:
         """The newest one of this executor, or of the command task with this id."""
         return self._by_executor.get((framework_id, executor_id))
 
+    def expect(self, removal: Removal) -> None:
+        """It is about to be: who misses the sandbox from now on is told so."""
+        self._take(removal)
+
+    def unexpect(self, removal: Removal) -> None:
+        """It was not removed after all."""
+        self._by_container.pop(removal.container_id, None)
+        key = (removal.framework_id, removal.executor_id)
+        if self._by_executor.get(key) is removal:
+            del self._by_executor[key]
+
     def add(self, removal: Removal) -> None:
         """Remember it.  Raises OSError; it is known to this process all the same."""
         self._take(removal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import time
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from agent.sandboxes.collector import Collector, Limits, age_limit_s
-from agent.sandboxes.removals import Removals
+from agent.sandboxes.erasing import Trash
+from agent.sandboxes.removals import Removal, Removals
 from mesos_py.metrics import Metrics
 
 NOW = 1_000_000.0
@@ -231,3 +233,23 @@ def test_what_an_agent_that_ended_had_in_its_trash_goes_with_the_next_sweep(worl
     (world.work_dir / "trash/0-old/deep").mkdir(parents=True)
     world.sweep()
     assert not list((world.work_dir / "trash").iterdir())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_who_asks_while_one_is_moved_away_is_told_that_it_was_removed(world, monkeypatch, fails):
+    """The reader that found no sandbox, and no word of a removal either: between the two."""
+    world.sandbox("old", 7 * DAY)
+    told = []
+
+    def take(trash: Trash, directory: int, name: str) -> None:
+        told.append((world.removals.of_container(name), world.removals.of_executor("F", "E-old")))
+        if fails:
+            raise OSError(errno.EBUSY, "busy")
+
+    monkeypatch.setattr(Trash, "take", take)
+    world.sweep()
+    removal = Removal("old", "F", "E-old", NOW)
+    assert told == [(removal, removal)]
+    afterwards = None if fails else removal
+    assert world.removals.of_container("old") == afterwards
+    assert world.removals.of_executor("F", "E-old") == afterwards
