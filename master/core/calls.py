@@ -12,6 +12,7 @@ from master.core import (
     messages,
     needs,
     offers,
+    operations,
     reconcile,
     standbys,
     tasks,
@@ -39,6 +40,12 @@ HANDLERS: Final[dict[int, Handler]] = {
     Call.ACKNOWLEDGE: lambda c, f, call, now: tasks.acknowledge(c, f, call.acknowledge, now),
     Call.KILL: lambda c, f, call, now: tasks.kill(c, f, call.kill, now),
     Call.RECONCILE: lambda c, f, call, now: reconcile.reconcile(c, f, call.reconcile, now),
+    Call.ACKNOWLEDGE_OPERATION_STATUS: lambda c, f, call, now: operations.acknowledge(
+        c, f, call.acknowledge_operation_status, now
+    ),
+    Call.RECONCILE_OPERATIONS: lambda c, f, call, _: operations.reconcile(
+        c, f, call.reconcile_operations
+    ),
     Call.REVIVE: lambda c, f, call, now: frameworks.revive(c, f, call.revive.roles, now),
     Call.SUPPRESS: lambda c, f, call, now: frameworks.suppress(c, f, call.suppress.roles, now),
     Call.REQUEST: lambda c, f, call, now: needs.request(c, f, call.request, now),

@@ -5,7 +5,6 @@ Outcomes follow Mesos v1 (mesos-semantics, section 7.1 and 7.2).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,27 +12,31 @@ from master.allocator import base as alloc
 from master.core import guarantees, inverse_offers, needs, revoking, standbys, statuses
 from master.core import offers as offering
 from master.core.cluster import Cluster
+from master.core.framework_checks import (
+    check_info,
+    checked_min_free,
+    checked_roles,
+    checked_suppressed,
+)
 from master.core.records import Agent, Framework, Turn
 from mesos_py import constraints
 from mesos_py.clock import Now
 from mesos_py.constraints import Constraint
 from mesos_py.errors import (
-    InvalidResources,
     InvalidValue,
     MesosPyError,
     Refused,
     UnsupportedProtocol,
     shortened,
 )
-from mesos_py.ids import check_id, check_role
-from mesos_py.resources import Resources, to_milli
+from mesos_py.ids import check_id
+from mesos_py.resources import Resources
 from mesos_py.states import TASK_KILLED, is_terminal
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
 Capability = pb.FrameworkInfo.Capability
-MAX_FAILOVER_S = 292 * 365 * 86400.0
 
 
 def subscribe(c: Cluster, link: int, call: sched.Call, now: Now) -> None:
@@ -285,65 +288,6 @@ def agents_of(framework: Framework) -> set[str]:
     return found
 
 
-# ---- Checks ------------------------------------------------------------------
-
-
-def checked_roles(info: pb.FrameworkInfo) -> tuple[str, ...]:
-    """The roles, "*" by default.  Raises InvalidValue; MULTI_ROLE decides which field."""
-    if any(c.type == Capability.MULTI_ROLE for c in info.capabilities):
-        if info.HasField("role"):
-            raise InvalidValue("framework_info.role", info.role, "MULTI_ROLE frameworks use roles")
-        if len(set(info.roles)) != len(info.roles):
-            raise InvalidValue("framework_info.roles", list(info.roles), "has a role twice")
-        return tuple(check_role("framework_info.roles", role) for role in info.roles)
-    if info.roles:
-        raise InvalidValue(
-            "framework_info.roles", list(info.roles), "needs the capability MULTI_ROLE"
-        )
-    return (check_role("framework_info.role", info.role if info.HasField("role") else "*"),)
-
-
-def check_info(info: pb.FrameworkInfo) -> None:
-    timeout = info.failover_timeout
-    if not math.isfinite(timeout) or not 0 <= timeout < MAX_FAILOVER_S:
-        raise InvalidValue(
-            "framework_info.failover_timeout", timeout, "must be seconds, zero or more"
-        )
-    for text, field in ((info.name, "name"), (info.user, "user")):
-        if any(ord(char) < 0x20 for char in text):
-            raise InvalidValue(
-                f"framework_info.{field}", text, "must not contain control characters"
-            )
-
-
-def checked_suppressed(given: Sequence[str], roles: tuple[str, ...]) -> frozenset[str]:
-    for role in given:
-        if role not in roles:
-            raise InvalidValue("suppressed_roles", role, "is not a role of the framework")
-    return frozenset(given)
-
-
-def checked_min_free(
-    info: pb.FrameworkInfo, roles: tuple[str, ...]
-) -> dict[str, Sequence[Resources]]:
-    result: dict[str, Sequence[Resources]] = {}
-    for role, filters in info.offer_filters.items():
-        where = f"framework_info.offer_filters[{role}]"
-        if role not in roles:
-            raise InvalidValue(where, role, "is not a role of the framework")
-        if not filters.HasField("min_allocatable_resources"):
-            continue
-        result[role] = [_quantities(where, q) for q in filters.min_allocatable_resources.quantities]
-    return result
-
-
-def _quantities(where: str, message: pb.OfferFilters.ResourceQuantities) -> Resources:
-    try:
-        return Resources({n: to_milli(n, item.value) for n, item in message.quantities.items()})
-    except InvalidResources as error:
-        raise error.under(where) from None
-
-
 # ---- Wants -------------------------------------------------------------------
 
 
@@ -351,25 +295,31 @@ def update_framework(
     c: Cluster, framework: Framework, call: sched.Call.UpdateFramework, now: Now
 ) -> None:
     """UPDATE_FRAMEWORK: all of it is taken over, or nothing and REFUSED says why."""
+    try:
+        change_framework(c, framework, call, now)
+    except MesosPyError as error:
+        c.refuse_call(framework, sched.Call.UPDATE_FRAMEWORK, error, now)
+
+
+def change_framework(
+    c: Cluster, framework: Framework, call: sched.Call.UpdateFramework, now: Now
+) -> None:
+    """Take all of it over.  Raises MesosPyError, and nothing has changed then."""
     info = pb.FrameworkInfo()
     info.CopyFrom(call.framework_info)
     info.id.value = framework.framework_id
-    try:
-        roles = checked_roles(info)
-        check_info(info)
-        given = call.framework_info.id.value
-        if given not in ("", framework.framework_id):
-            raise InvalidValue("framework_info.id", given, f"this is {framework.framework_id}")
-        for field in ("user", "principal", "checkpoint"):
-            old, new = getattr(framework.info, field), getattr(info, field)
-            if old != new:
-                raise InvalidValue(f"framework_info.{field}", new, f"cannot change from {old!r}")
-        suppressed = checked_suppressed(call.suppressed_roles, roles)
-        allowed = constraints.from_proto("offer_constraints", call.offer_constraints, roles)
-        min_free = checked_min_free(info, roles)
-    except MesosPyError as error:
-        c.refuse_call(framework, sched.Call.UPDATE_FRAMEWORK, error, now)
-        return
+    roles = checked_roles(info)
+    check_info(info)
+    given = call.framework_info.id.value
+    if given not in ("", framework.framework_id):
+        raise InvalidValue("framework_info.id", given, f"this is {framework.framework_id}")
+    for field in ("user", "principal", "checkpoint"):
+        old, new = getattr(framework.info, field), getattr(info, field)
+        if old != new:
+            raise InvalidValue(f"framework_info.{field}", new, f"cannot change from {old!r}")
+    suppressed = checked_suppressed(call.suppressed_roles, roles)
+    allowed = constraints.from_proto("offer_constraints", call.offer_constraints, roles)
+    min_free = checked_min_free(info, roles)
     put_info(c, framework, info, roles, suppressed, now)
     _put_filters(framework, call.offer_constraints, allowed, min_free)
     c.tell_framework(framework, now)

@@ -94,6 +94,15 @@ class Master:
         """A call from a scheduler's stream."""
         calls.on_call(self.cluster, link, call, now)
 
+    def change_framework(
+        self, framework_id: str, call: sched.Call.UpdateFramework, now: Now
+    ) -> None:
+        """UPDATE_FRAMEWORK of a framework that is subscribed, for who waits for its outcome.
+        Raises MesosPyError, and nothing has changed then."""
+        framework = self.cluster.frameworks[framework_id]
+        self.cluster.counters["calls"] += 1
+        frameworks.change_framework(self.cluster, framework, call, now)
+
     def framework_disconnected(self, link: int, now: Now) -> None:
         frameworks.disconnected(self.cluster, link, now)
 

@@ -12,7 +12,8 @@ from typing import TypeAlias
 
 from master.core import kills, statuses
 from master.core.cluster import Cluster
-from master.core.frameworks import checked_roles, failover_s, order_shutdown
+from master.core.framework_checks import checked_roles
+from master.core.frameworks import failover_s, order_shutdown
 from master.core.ledger import Holder
 from master.core.reconcile import answer_ended
 from master.core.records import Agent, Executor, Framework, Task, cost_of, extras_of

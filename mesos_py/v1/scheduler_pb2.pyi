@@ -363,6 +363,8 @@ class Call(_message.Message):
         SUPPRESS: Call._Type.ValueType  # 12
         ACCEPT_INVERSE_OFFERS: Call._Type.ValueType  # 13
         DECLINE_INVERSE_OFFERS: Call._Type.ValueType  # 14
+        ACKNOWLEDGE_OPERATION_STATUS: Call._Type.ValueType  # 15
+        RECONCILE_OPERATIONS: Call._Type.ValueType  # 16
         UPDATE_FRAMEWORK: Call._Type.ValueType  # 17
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
@@ -381,6 +383,8 @@ class Call(_message.Message):
     SUPPRESS: Call.Type.ValueType  # 12
     ACCEPT_INVERSE_OFFERS: Call.Type.ValueType  # 13
     DECLINE_INVERSE_OFFERS: Call.Type.ValueType  # 14
+    ACKNOWLEDGE_OPERATION_STATUS: Call.Type.ValueType  # 15
+    RECONCILE_OPERATIONS: Call.Type.ValueType  # 16
     UPDATE_FRAMEWORK: Call.Type.ValueType  # 17
 
     @_typing.final
@@ -706,6 +710,79 @@ class Call(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
+    class AcknowledgeOperationStatus(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        AGENT_ID_FIELD_NUMBER: _builtins.int
+        RESOURCE_PROVIDER_ID_FIELD_NUMBER: _builtins.int
+        UUID_FIELD_NUMBER: _builtins.int
+        OPERATION_ID_FIELD_NUMBER: _builtins.int
+        uuid: _builtins.bytes
+        @_builtins.property
+        def agent_id(self) -> _types_pb2.AgentID: ...
+        @_builtins.property
+        def resource_provider_id(self) -> _types_pb2.ResourceProviderID: ...
+        @_builtins.property
+        def operation_id(self) -> _types_pb2.OperationID: ...
+        def __init__(
+            self,
+            *,
+            agent_id: _types_pb2.AgentID | None = ...,
+            resource_provider_id: _types_pb2.ResourceProviderID | None = ...,
+            uuid: _builtins.bytes = ...,
+            operation_id: _types_pb2.OperationID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "operation_id", b"operation_id", "resource_provider_id", b"resource_provider_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "operation_id", b"operation_id", "resource_provider_id", b"resource_provider_id", "uuid", b"uuid"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class ReconcileOperations(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        @_typing.final
+        class Operation(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            OPERATION_ID_FIELD_NUMBER: _builtins.int
+            AGENT_ID_FIELD_NUMBER: _builtins.int
+            RESOURCE_PROVIDER_ID_FIELD_NUMBER: _builtins.int
+            @_builtins.property
+            def operation_id(self) -> _types_pb2.OperationID: ...
+            @_builtins.property
+            def agent_id(self) -> _types_pb2.AgentID: ...
+            @_builtins.property
+            def resource_provider_id(self) -> _types_pb2.ResourceProviderID: ...
+            def __init__(
+                self,
+                *,
+                operation_id: _types_pb2.OperationID | None = ...,
+                agent_id: _types_pb2.AgentID | None = ...,
+                resource_provider_id: _types_pb2.ResourceProviderID | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "operation_id", b"operation_id", "resource_provider_id", b"resource_provider_id"]  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "operation_id", b"operation_id", "resource_provider_id", b"resource_provider_id"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        OPERATIONS_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def operations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Call.ReconcileOperations.Operation]: ...
+        def __init__(
+            self,
+            *,
+            operations: _abc.Iterable[Global___Call.ReconcileOperations.Operation] | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["operations", b"operations"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
     class Message(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -793,8 +870,11 @@ class Call(_message.Message):
     DECLINE_INVERSE_OFFERS_FIELD_NUMBER: _builtins.int
     REVIVE_FIELD_NUMBER: _builtins.int
     SUPPRESS_FIELD_NUMBER: _builtins.int
+    ACKNOWLEDGE_OPERATION_STATUS_FIELD_NUMBER: _builtins.int
+    RECONCILE_OPERATIONS_FIELD_NUMBER: _builtins.int
     UPDATE_FRAMEWORK_FIELD_NUMBER: _builtins.int
     type: Global___Call.Type.ValueType
+    """Over HTTP it makes a difference whether it is UNKNOWN or absent."""
     @_builtins.property
     def framework_id(self) -> _types_pb2.FrameworkID: ...
     @_builtins.property
@@ -824,12 +904,16 @@ class Call(_message.Message):
     @_builtins.property
     def suppress(self) -> Global___Call.Suppress: ...
     @_builtins.property
+    def acknowledge_operation_status(self) -> Global___Call.AcknowledgeOperationStatus: ...
+    @_builtins.property
+    def reconcile_operations(self) -> Global___Call.ReconcileOperations: ...
+    @_builtins.property
     def update_framework(self) -> Global___Call.UpdateFramework: ...
     def __init__(
         self,
         *,
         framework_id: _types_pb2.FrameworkID | None = ...,
-        type: Global___Call.Type.ValueType = ...,
+        type: Global___Call.Type.ValueType | None = ...,
         subscribe: Global___Call.Subscribe | None = ...,
         accept: Global___Call.Accept | None = ...,
         decline: Global___Call.Decline | None = ...,
@@ -843,13 +927,17 @@ class Call(_message.Message):
         decline_inverse_offers: Global___Call.DeclineInverseOffers | None = ...,
         revive: Global___Call.Revive | None = ...,
         suppress: Global___Call.Suppress | None = ...,
+        acknowledge_operation_status: Global___Call.AcknowledgeOperationStatus | None = ...,
+        reconcile_operations: Global___Call.ReconcileOperations | None = ...,
         update_framework: Global___Call.UpdateFramework | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["accept", b"accept", "accept_inverse_offers", b"accept_inverse_offers", "acknowledge", b"acknowledge", "decline", b"decline", "decline_inverse_offers", b"decline_inverse_offers", "framework_id", b"framework_id", "kill", b"kill", "message", b"message", "reconcile", b"reconcile", "request", b"request", "revive", b"revive", "shutdown", b"shutdown", "subscribe", b"subscribe", "suppress", b"suppress", "update_framework", b"update_framework"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "accept", b"accept", "accept_inverse_offers", b"accept_inverse_offers", "acknowledge", b"acknowledge", "acknowledge_operation_status", b"acknowledge_operation_status", "decline", b"decline", "decline_inverse_offers", b"decline_inverse_offers", "framework_id", b"framework_id", "kill", b"kill", "message", b"message", "reconcile", b"reconcile", "reconcile_operations", b"reconcile_operations", "request", b"request", "revive", b"revive", "shutdown", b"shutdown", "subscribe", b"subscribe", "suppress", b"suppress", "type", b"type", "update_framework", b"update_framework"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept", b"accept", "accept_inverse_offers", b"accept_inverse_offers", "acknowledge", b"acknowledge", "decline", b"decline", "decline_inverse_offers", b"decline_inverse_offers", "framework_id", b"framework_id", "kill", b"kill", "message", b"message", "reconcile", b"reconcile", "request", b"request", "revive", b"revive", "shutdown", b"shutdown", "subscribe", b"subscribe", "suppress", b"suppress", "type", b"type", "update_framework", b"update_framework"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "accept", b"accept", "accept_inverse_offers", b"accept_inverse_offers", "acknowledge", b"acknowledge", "acknowledge_operation_status", b"acknowledge_operation_status", "decline", b"decline", "decline_inverse_offers", b"decline_inverse_offers", "framework_id", b"framework_id", "kill", b"kill", "message", b"message", "reconcile", b"reconcile", "reconcile_operations", b"reconcile_operations", "request", b"request", "revive", b"revive", "shutdown", b"shutdown", "subscribe", b"subscribe", "suppress", b"suppress", "type", b"type", "update_framework", b"update_framework"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
+    _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__type) -> _WhichOneofReturnType__type | None: ...
 
 Global___Call: _TypeAlias = Call  # noqa: Y015
 
@@ -874,6 +962,7 @@ class Event(_message.Message):
         HEARTBEAT: Event._Type.ValueType  # 8
         INVERSE_OFFERS: Event._Type.ValueType  # 9
         RESCIND_INVERSE_OFFER: Event._Type.ValueType  # 10
+        UPDATE_OPERATION_STATUS: Event._Type.ValueType  # 11
         REFUSED: Event._Type.ValueType  # 1000
         """A call was refused (Mesos drops such calls silently)."""
         STANDBY: Event._Type.ValueType  # 1001
@@ -897,6 +986,7 @@ class Event(_message.Message):
     HEARTBEAT: Event.Type.ValueType  # 8
     INVERSE_OFFERS: Event.Type.ValueType  # 9
     RESCIND_INVERSE_OFFER: Event.Type.ValueType  # 10
+    UPDATE_OPERATION_STATUS: Event.Type.ValueType  # 11
     REFUSED: Event.Type.ValueType  # 1000
     """A call was refused (Mesos drops such calls silently)."""
     STANDBY: Event.Type.ValueType  # 1001
@@ -1119,6 +1209,24 @@ class Event(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
+    class UpdateOperationStatus(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        STATUS_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def status(self) -> _types_pb2.OperationStatus: ...
+        def __init__(
+            self,
+            *,
+            status: _types_pb2.OperationStatus | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["status", b"status"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
     class Message(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -1229,6 +1337,7 @@ class Event(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     INVERSE_OFFERS_FIELD_NUMBER: _builtins.int
     RESCIND_INVERSE_OFFER_FIELD_NUMBER: _builtins.int
+    UPDATE_OPERATION_STATUS_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
     STANDBY_FIELD_NUMBER: _builtins.int
     NEEDS_FIELD_NUMBER: _builtins.int
@@ -1253,6 +1362,8 @@ class Event(_message.Message):
     @_builtins.property
     def rescind_inverse_offer(self) -> Global___Event.RescindInverseOffer: ...
     @_builtins.property
+    def update_operation_status(self) -> Global___Event.UpdateOperationStatus: ...
+    @_builtins.property
     def refused(self) -> Global___Event.Refused: ...
     @_builtins.property
     def standby(self) -> Global___Event.Standby: ...
@@ -1273,14 +1384,15 @@ class Event(_message.Message):
         error: Global___Event.Error | None = ...,
         inverse_offers: Global___Event.InverseOffers | None = ...,
         rescind_inverse_offer: Global___Event.RescindInverseOffer | None = ...,
+        update_operation_status: Global___Event.UpdateOperationStatus | None = ...,
         refused: Global___Event.Refused | None = ...,
         standby: Global___Event.Standby | None = ...,
         needs: Global___Event.Needs | None = ...,
         guarantee: Global___Event.Guarantee | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "failure", b"failure", "guarantee", b"guarantee", "inverse_offers", b"inverse_offers", "message", b"message", "needs", b"needs", "offers", b"offers", "refused", b"refused", "rescind", b"rescind", "rescind_inverse_offer", b"rescind_inverse_offer", "standby", b"standby", "subscribed", b"subscribed", "update", b"update"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "failure", b"failure", "guarantee", b"guarantee", "inverse_offers", b"inverse_offers", "message", b"message", "needs", b"needs", "offers", b"offers", "refused", b"refused", "rescind", b"rescind", "rescind_inverse_offer", b"rescind_inverse_offer", "standby", b"standby", "subscribed", b"subscribed", "update", b"update", "update_operation_status", b"update_operation_status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "failure", b"failure", "guarantee", b"guarantee", "inverse_offers", b"inverse_offers", "message", b"message", "needs", b"needs", "offers", b"offers", "refused", b"refused", "rescind", b"rescind", "rescind_inverse_offer", b"rescind_inverse_offer", "standby", b"standby", "subscribed", b"subscribed", "type", b"type", "update", b"update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "failure", b"failure", "guarantee", b"guarantee", "inverse_offers", b"inverse_offers", "message", b"message", "needs", b"needs", "offers", b"offers", "refused", b"refused", "rescind", b"rescind", "rescind_inverse_offer", b"rescind_inverse_offer", "standby", b"standby", "subscribed", b"subscribed", "type", b"type", "update", b"update", "update_operation_status", b"update_operation_status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -65,6 +65,37 @@ TASK_GONE_BY_OPERATOR: TaskState.ValueType  # 12
 TASK_UNKNOWN: TaskState.ValueType  # 13
 Global___TaskState: _TypeAlias = TaskState  # noqa: Y015
 
+class _OperationState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _OperationStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_OperationState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    OPERATION_UNSUPPORTED: _OperationState.ValueType  # 0
+    OPERATION_PENDING: _OperationState.ValueType  # 1
+    OPERATION_FINISHED: _OperationState.ValueType  # 2
+    OPERATION_FAILED: _OperationState.ValueType  # 3
+    OPERATION_ERROR: _OperationState.ValueType  # 4
+    OPERATION_DROPPED: _OperationState.ValueType  # 5
+    OPERATION_UNREACHABLE: _OperationState.ValueType  # 6
+    OPERATION_GONE_BY_OPERATOR: _OperationState.ValueType  # 7
+    OPERATION_RECOVERING: _OperationState.ValueType  # 8
+    OPERATION_UNKNOWN: _OperationState.ValueType  # 9
+
+class OperationState(_OperationState, metaclass=_OperationStateEnumTypeWrapper): ...
+
+OPERATION_UNSUPPORTED: OperationState.ValueType  # 0
+OPERATION_PENDING: OperationState.ValueType  # 1
+OPERATION_FINISHED: OperationState.ValueType  # 2
+OPERATION_FAILED: OperationState.ValueType  # 3
+OPERATION_ERROR: OperationState.ValueType  # 4
+OPERATION_DROPPED: OperationState.ValueType  # 5
+OPERATION_UNREACHABLE: OperationState.ValueType  # 6
+OPERATION_GONE_BY_OPERATOR: OperationState.ValueType  # 7
+OPERATION_RECOVERING: OperationState.ValueType  # 8
+OPERATION_UNKNOWN: OperationState.ValueType  # 9
+Global___OperationState: _TypeAlias = OperationState  # noqa: Y015
+
 class _DrainState:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -179,6 +210,44 @@ class ExecutorID(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExecutorID: _TypeAlias = ExecutorID  # noqa: Y015
+
+@_typing.final
+class OperationID(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    value: _builtins.str
+    def __init__(
+        self,
+        *,
+        value: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OperationID: _TypeAlias = OperationID  # noqa: Y015
+
+@_typing.final
+class ResourceProviderID(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    value: _builtins.str
+    def __init__(
+        self,
+        *,
+        value: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResourceProviderID: _TypeAlias = ResourceProviderID  # noqa: Y015
 
 @_typing.final
 class ContainerID(_message.Message):
@@ -1173,12 +1242,15 @@ class MasterInfo(_message.Message):
     ADDRESS_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
     CAPABILITIES_FIELD_NUMBER: _builtins.int
+    GRPC_PORT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     ip: _builtins.int
     port: _builtins.int
     pid: _builtins.str
     hostname: _builtins.str
     version: _builtins.str
+    grpc_port: _builtins.int
+    """Where our own peers find it; `port` and `address` are those of its HTTP."""
     @_builtins.property
     def address(self) -> Global___Address: ...
     @_builtins.property
@@ -1197,11 +1269,14 @@ class MasterInfo(_message.Message):
         address: Global___Address | None = ...,
         domain: Global___DomainInfo | None = ...,
         capabilities: _abc.Iterable[Global___MasterInfo.Capability] | None = ...,
+        grpc_port: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_hostname", b"_hostname", "_pid", b"_pid", "_port", b"_port", "_version", b"_version", "address", b"address", "domain", b"domain", "hostname", b"hostname", "pid", b"pid", "port", b"port", "version", b"version"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_grpc_port", b"_grpc_port", "_hostname", b"_hostname", "_pid", b"_pid", "_port", b"_port", "_version", b"_version", "address", b"address", "domain", b"domain", "grpc_port", b"grpc_port", "hostname", b"hostname", "pid", b"pid", "port", b"port", "version", b"version"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_hostname", b"_hostname", "_pid", b"_pid", "_port", b"_port", "_version", b"_version", "address", b"address", "capabilities", b"capabilities", "domain", b"domain", "hostname", b"hostname", "id", b"id", "ip", b"ip", "pid", b"pid", "port", b"port", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_grpc_port", b"_grpc_port", "_hostname", b"_hostname", "_pid", b"_pid", "_port", b"_port", "_version", b"_version", "address", b"address", "capabilities", b"capabilities", "domain", b"domain", "grpc_port", b"grpc_port", "hostname", b"hostname", "id", b"id", "ip", b"ip", "pid", b"pid", "port", b"port", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__grpc_port: _TypeAlias = _typing.Literal["grpc_port"]  # noqa: Y015
+    _WhichOneofArgType__grpc_port: _TypeAlias = _typing.Literal["_grpc_port", b"_grpc_port"]  # noqa: Y015
     _WhichOneofReturnType__hostname: _TypeAlias = _typing.Literal["hostname"]  # noqa: Y015
     _WhichOneofArgType__hostname: _TypeAlias = _typing.Literal["_hostname", b"_hostname"]  # noqa: Y015
     _WhichOneofReturnType__pid: _TypeAlias = _typing.Literal["pid"]  # noqa: Y015
@@ -1210,6 +1285,8 @@ class MasterInfo(_message.Message):
     _WhichOneofArgType__port: _TypeAlias = _typing.Literal["_port", b"_port"]  # noqa: Y015
     _WhichOneofReturnType__version: _TypeAlias = _typing.Literal["version"]  # noqa: Y015
     _WhichOneofArgType__version: _TypeAlias = _typing.Literal["_version", b"_version"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__grpc_port) -> _WhichOneofReturnType__grpc_port | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__hostname) -> _WhichOneofReturnType__hostname | None: ...
     @_typing.overload
@@ -3654,6 +3731,50 @@ class Offer(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Offer: _TypeAlias = Offer  # noqa: Y015
+
+@_typing.final
+class OperationStatus(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    CONVERTED_RESOURCES_FIELD_NUMBER: _builtins.int
+    UUID_FIELD_NUMBER: _builtins.int
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    RESOURCE_PROVIDER_ID_FIELD_NUMBER: _builtins.int
+    state: Global___OperationState.ValueType
+    message: _builtins.str
+    @_builtins.property
+    def operation_id(self) -> Global___OperationID: ...
+    @_builtins.property
+    def converted_resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resource]: ...
+    @_builtins.property
+    def uuid(self) -> Global___UUID: ...
+    @_builtins.property
+    def agent_id(self) -> Global___AgentID: ...
+    @_builtins.property
+    def resource_provider_id(self) -> Global___ResourceProviderID: ...
+    def __init__(
+        self,
+        *,
+        operation_id: Global___OperationID | None = ...,
+        state: Global___OperationState.ValueType = ...,
+        message: _builtins.str | None = ...,
+        converted_resources: _abc.Iterable[Global___Resource] | None = ...,
+        uuid: Global___UUID | None = ...,
+        agent_id: Global___AgentID | None = ...,
+        resource_provider_id: Global___ResourceProviderID | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "agent_id", b"agent_id", "message", b"message", "operation_id", b"operation_id", "resource_provider_id", b"resource_provider_id", "uuid", b"uuid"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_message", b"_message", "agent_id", b"agent_id", "converted_resources", b"converted_resources", "message", b"message", "operation_id", b"operation_id", "resource_provider_id", b"resource_provider_id", "state", b"state", "uuid", b"uuid"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__message: _TypeAlias = _typing.Literal["message"]  # noqa: Y015
+    _WhichOneofArgType__message: _TypeAlias = _typing.Literal["_message", b"_message"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__message) -> _WhichOneofReturnType__message | None: ...
+
+Global___OperationStatus: _TypeAlias = OperationStatus  # noqa: Y015
 
 @_typing.final
 class InverseOffer(_message.Message):
