@@ -83,8 +83,7 @@ class Processes:
         port_file = self.directory / f"{name}.port"
         kind = name.partition("-")[0]
         argv = [*prefix, sys.executable, "-m", "mesos_py.cli", kind]
-        argv += ["--ip", LOOPBACK, "--port", "0", "--port-file", str(port_file)]
-        argv += ["--http-port", "0"] if kind == "agent" else []
+        argv += ["--ip", LOOPBACK, "--port", "0", "--http-port", "0", "--port-file", str(port_file)]
         argv += ["--work-dir", str(self.directory / name), "--log-level", "warning", *flags]
         process = self.start(name, argv)
         return process, f"{LOOPBACK}:{self.wait_for(port_file, process, name)}"

@@ -191,7 +191,7 @@ def main() -> None:
         ExecutorDriver(PrimeExecutor()).run()
         return
     scheduler = PrimeScheduler(NUMBERS)
-    master = os.environ.get("MESOS_PY_MASTER", "127.0.0.1:5050")
+    master = os.environ.get("MESOS_PY_MASTER", "127.0.0.1:5060")
     framework = FrameworkInfo(name="primes")
     SchedulerDriver(scheduler, framework, master, connect_timeout_s=10).run()
     for number, count in sorted(scheduler.answers.items()):

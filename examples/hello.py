@@ -44,5 +44,5 @@ class Hello(mesos_py.Scheduler):
 
 
 if __name__ == "__main__":
-    master = os.environ.get("MESOS_PY_MASTER", "127.0.0.1:5050")
+    master = os.environ.get("MESOS_PY_MASTER", "127.0.0.1:5060")
     SchedulerDriver(Hello(5), FrameworkInfo(name="hello"), master, connect_timeout_s=10).run()

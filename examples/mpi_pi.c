@@ -1,6 +1,6 @@
 /* Pi, by as many ranks as there are: an MPI program for `mesos-py mpi`.
  *
- *   mesos-py local --agents 2 --port 5050 &
+ *   mesos-py local --agents 2 --port 5060 &
  *   mpicc.mpich -O2 -o pi examples/mpi_pi.c
  *   mesos-py mpi run -n 4 --file pi ./pi 1000000
  *

@@ -1,7 +1,7 @@
 #!/bin/sh
 # A job for `mesos-py torque`, with options that PBS knows:
 #
-#   mesos-py local --agents 2 --port 5050 &
+#   mesos-py local --agents 2 --port 5060 &
 #   mesos-py torque up --state-dir pbs &
 #   . pbs/env.sh
 #   qsub examples/pbs_job.sh

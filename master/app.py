@@ -8,9 +8,11 @@ import ipaddress
 import os
 import signal
 import socket
+from pathlib import Path
 
 from master.api.agents import AgentChannels
 from master.api.front import Front, Leading, OperatorFront
+from master.api.http.front import HttpFront
 from master.api.numbers import Numbers
 from master.api.turns import Turns
 from master.flags import MasterFlags, parse_weights
@@ -23,26 +25,33 @@ from mesos_py import config, garbage, logs, rpc
 from mesos_py.address import Address
 from mesos_py.clock import SystemClock
 from mesos_py.election import Contender, Detector, StandaloneContender
+from mesos_py.election.zookeeper.layout import CAPABILITIES
 from mesos_py.election.zookeeper.url import ZooKeeperUrl, parse_url
 from mesos_py.errors import InvalidValue
 from mesos_py.files import DirectoryLock, write_atomically
+from mesos_py.http.auth import Credentials, read_credentials
+from mesos_py.http.server import Limits
 from mesos_py.metrics import rendered
 from mesos_py.v1 import types_pb2 as pb
-from mesos_py.version import VERSION
+from mesos_py.version import MESOS_VERSION, VERSION
 
 log = logs.get("master")
 
 
-def master_info(master_id: str, hostname: str, ip: str, port: int) -> pb.MasterInfo:
+def master_info(master_id: str, hostname: str, ip: str, port: int, grpc_port: int) -> pb.MasterInfo:
+    """What others are told of a master; `port` is that of HTTP, as in Mesos."""
     address = ipaddress.ip_address(ip)
     return pb.MasterInfo(
         id=master_id,
         # As Mesos writes it: the bytes in network order, read as a little-endian number.
         ip=int.from_bytes(address.packed, "little") if address.version == 4 else 0,
         port=port,
+        pid=f"master@{Address(ip, port)}",
         hostname=hostname,
-        version=VERSION,
+        version=MESOS_VERSION,
         address=pb.Address(hostname=hostname, ip=ip, port=port),
+        capabilities=[pb.MasterInfo.Capability(type=each) for each in CAPABILITIES],
+        grpc_port=grpc_port,
     )
 
 
@@ -51,11 +60,12 @@ class MasterDaemon:
 
     def __init__(self, flags: MasterFlags) -> None:
         self.flags = flags
-        self.port = 0
+        self.port = self.http_port = 0
         self._running: asyncio.Task[None] | None = None
         self._started_wall_s = 0.0
         self._hostname = flags.hostname or socket.gethostname()
         self._zk: ZooKeeperUrl | None = None
+        self._credentials: Credentials | None = None
         self._channels = AgentChannels()
         self._leading = Leading()
         self._turns: Turns | None = None
@@ -76,6 +86,8 @@ class MasterDaemon:
             self._turns = front.turns
             self.port = front.bind(flags.ip, flags.port)
             self._leading.own = Address(self._told_ip(), flags.advertise_port or self.port)
+            # Before it stands for election: what is told there holds from then on.
+            await self._serve_http(stack)
             self._started_wall_s = SystemClock().now().wall_s
             leadership = self._leadership = Leadership(
                 self._leading,
@@ -94,10 +106,17 @@ class MasterDaemon:
             await front.server.start()
             await self._begin(stack, leadership)
             self._clean_up = stack.pop_all()
-        log.info("master ready", ip=flags.ip, port=self.port, version=VERSION)
-        if flags.port_file is not None:
-            write_atomically(flags.port_file, f"{self.port}\n")
-            self._clean_up.callback(flags.port_file.unlink, missing_ok=True)
+        log.info(
+            "master ready", ip=flags.ip, port=self.port, http_port=self.http_port, version=VERSION
+        )
+        self._tell_port(flags.http_port_file, self.http_port)
+        # Last: who waits for it may look at all others.
+        self._tell_port(flags.port_file, self.port)
+
+    def _tell_port(self, file: Path | None, port: int) -> None:
+        if file is not None:
+            write_atomically(file, f"{port}\n")
+            self._clean_up.callback(file.unlink, missing_ok=True)
 
     def _check(self) -> None:
         """All that can be known to be wrong before anything is begun."""
@@ -114,6 +133,8 @@ class MasterDaemon:
             if ipaddress.ip_address(self._told_ip()).is_unspecified:
                 reason = "is what others would be told; give --advertise-ip"
                 raise InvalidValue("--ip", flags.ip, reason)
+        if flags.credentials is not None:
+            self._credentials = read_credentials(flags.credentials, "--credentials")
         make_allocator(flags, parse_weights(flags.weights))
 
     async def _begin(self, stack: contextlib.AsyncExitStack, leadership: Leadership) -> None:
@@ -155,8 +176,9 @@ class MasterDaemon:
         return self.flags.advertise_ip or self.flags.ip
 
     def _info(self, master_id: str) -> pb.MasterInfo:
-        port = self.flags.advertise_port or self.port
-        return master_info(master_id, self._hostname, self._told_ip(), port)
+        grpc_port = self.flags.advertise_port or self.port
+        port = self.flags.advertise_http_port or self.http_port
+        return master_info(master_id, self._hostname, self._told_ip(), port, grpc_port)
 
     def _make_contender(self) -> Contender:
         if self._zk is None:
@@ -186,7 +208,19 @@ class MasterDaemon:
             turns=self._turns,
         )
 
-    # ---- Metrics and the end -----------------------------------------------------
+    # ---- HTTP, metrics and the end -------------------------------------------------
+
+    async def _serve_http(self, stack: contextlib.AsyncExitStack) -> None:
+        """Raises PortInUse."""
+        flags = self.flags
+        limits = Limits(body_bytes=flags.http_max_body, connections=flags.http_max_connections)
+        front = HttpFront(
+            self._leading, limits, self._credentials, echoed=flags.http_heartbeat_after_event
+        )
+        self.http_port = await front.server.start(flags.ip, flags.http_port)
+        stack.push_async_callback(front.server.close)
+        told = flags.advertise_http_port or self.http_port
+        self._leading.own_http = Address(self._hostname, told)
 
     async def _serve_metrics(self, stack: contextlib.AsyncExitStack, numbers: Numbers) -> None:
         """For Prometheus, if a port was given.  Raises PortInUse."""

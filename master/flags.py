@@ -25,7 +25,46 @@ class MasterFlags(AllocationFlags):
         check=config.not_empty,
         help="Address to listen on; agents and schedulers must be able to reach it",
     )
-    port: int = flag(5050, kind=config.port_number, help="Port to listen on; 0 picks one")
+    port: int = flag(
+        5060,
+        kind=config.port_number,
+        help="Port for agents, and for schedulers and commands of our own (gRPC); 0 picks one",
+    )
+    http_port: int = flag(
+        5050,
+        kind=config.port_number,
+        help="Port for clients of the Mesos v1 HTTP API; 0 picks one",
+    )
+    http_port_file: Path | None = flag(
+        None, kind=config.path, help="File that gets the HTTP port in it once the master is ready"
+    )
+    advertise_http_port: int | None = flag(
+        None, kind=config.port_number, help="HTTP port that others are told (default: http-port)"
+    )
+    credentials: Path | None = flag(
+        None,
+        kind=config.path,
+        help="File with principals and their secrets, as JSON: schedulers that come over HTTP"
+        " must then authenticate themselves (default: nobody must)",
+    )
+    http_heartbeat_after_event: bool = flag(
+        False,
+        kind=config.boolean,
+        help="Send a heartbeat right after each event to schedulers that come over HTTP, for"
+        " clients that see a record only when the next one has come",
+    )
+    http_max_body: int = flag(
+        32 * 1024 * 1024,
+        kind=config.size_bytes,
+        check=at_least(1024),
+        help="No request over HTTP may be larger",
+    )
+    http_max_connections: int = flag(
+        10_000,
+        kind=config.integer,
+        check=at_least(1),
+        help="When so many clients are connected over HTTP, the longest idle makes room",
+    )
     front: str = flag(
         "grpc",
         kind=config.choice("grpc", "lean"),

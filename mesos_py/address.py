@@ -23,6 +23,13 @@ class Address(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class MasterAddress(Address):
+    """Where a master can be reached by our own peers; `http`, if it is known, is where by
+    clients of HTTP.  Equal to the same address without that."""
+
+    http: Address | None = None
+
+
 def parse_address(text: str, field: str = "address") -> Address:
     """Read `host:port`, `1.2.3.4:port` or `[v6]:port`.
 

@@ -2,7 +2,7 @@
 
 ::
 
-    with OperatorClient("127.0.0.1:5050") as master:
+    with OperatorClient("127.0.0.1:5060") as master:
         for task in master.tasks():
             print(task.task_id.value)
 
@@ -36,7 +36,7 @@ from mesos_py.v1.operator_pb2_grpc import OperatorServiceStub
 
 T = TypeVar("T")
 
-DEFAULT_MASTER: Final = "127.0.0.1:5050"
+DEFAULT_MASTER: Final = "127.0.0.1:5060"
 # A log that is being followed survives a master or agent that is away this long.
 FOLLOW_PATIENCE_S: Final = 30.0
 _FIRST_PAUSE_S: Final = 0.1

@@ -22,7 +22,7 @@ from master.api.operator import (
 from master.api.streams import Streams, add_streams
 from master.api.turns import Turns
 from mesos_py import rpc
-from mesos_py.address import Address
+from mesos_py.address import Address, MasterAddress
 from mesos_py.errors import NotLeader
 from mesos_py.v1 import agent_pb2, operator_pb2_grpc
 from mesos_py.v1 import operator_pb2 as op
@@ -40,8 +40,9 @@ class Leading:
     def __init__(self) -> None:
         self.streams: Streams | None = None
         self.operator: OperatorService | None = None
-        # What others are told to reach this master by.
+        # What others are told to reach this master by, and clients of HTTP.
         self.own: Address | None = None
+        self.own_http: Address | None = None
         self._detected: Address | None = None
         self._changed = asyncio.Event()
 
@@ -66,6 +67,17 @@ class Leading:
 
     def not_leader(self) -> NotLeader:
         return NotLeader(None if self.detected is None else str(self.detected))
+
+    def http_of_other(self) -> Address | None:
+        """Where clients of HTTP find another master that leads; None if none is known."""
+        leader = self._detected
+        if leader is None or leader == self.own:
+            return None
+        return leader.http if isinstance(leader, MasterAddress) else None
+
+    def http_leader(self) -> Address | None:
+        """The same of whoever leads."""
+        return self.own_http if self.streams is not None else self.http_of_other()
 
     def streams_now(self) -> Streams:
         """Raises NotLeader."""
@@ -137,8 +149,10 @@ class OperatorFront(operator_pb2_grpc.OperatorServiceServicer):
         answer = op.Response.GetMaster(leading=False)
         leader = self._leading.detected
         if leader is not None:
-            answer.master_info.address.hostname = leader.host
-            answer.master_info.address.port = leader.port
+            http = getattr(leader, "http", None) or leader
+            answer.master_info.address.hostname = http.host
+            answer.master_info.address.port = http.port
+            answer.master_info.grpc_port = leader.port
         return op.Response(type=op.Response.GET_MASTER, get_master=answer)
 
 

@@ -7,6 +7,7 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
@@ -26,6 +27,15 @@ class Link:
     number: int
     peer: str
     queue: Outbox[bytes]
+
+    def put(self, event: Message) -> None:
+        """Queue an event as this stream sends it."""
+        framed = entry(event)
+        self.queue.put(framed, len(framed))
+
+
+L = TypeVar("L", bound=Link)
+MakeLink: TypeAlias = Callable[[int, str, Outbox[bytes]], L]
 
 
 class Links:
@@ -53,6 +63,10 @@ class Links:
 
     def open(self, peer: str, cut: Callable[[], object]) -> Link:
         """A link for a new stream; `cut` is called when its peer reads too slowly."""
+        return self.open_as(Link, peer, cut)
+
+    def open_as(self, make: MakeLink[L], peer: str, cut: Callable[[], object]) -> L:
+        """The same for a stream that sends events in a form of its own."""
         number = next(self._numbers)
 
         def overflowed(reason: str) -> None:
@@ -62,9 +76,13 @@ class Links:
             asyncio.get_running_loop().call_soon(cut)
 
         queue: Outbox[bytes] = Outbox(self._max_items, self._max_bytes, overflowed)
-        link = self._links[number] = Link(number, peer, queue)
+        link = self._links[number] = make(number, peer, queue)
         self._none.clear()
         return link
+
+    def get(self, number: int) -> Link | None:
+        """The open stream of that number."""
+        return self._links.get(number)
 
     def forget(self, link: Link) -> None:
         self._links.pop(link.number, None)
@@ -96,8 +114,7 @@ class Links:
     def _put(self, link: int, event: Message) -> None:
         to = self._links.get(link)
         if to is not None:
-            framed = entry(event)
-            to.queue.put(framed, len(framed))
+            to.put(event)
 
     def close(self, link: int, reason: str) -> None:
         to = self._links.get(link)

@@ -122,6 +122,10 @@ class Stream:
         """Tell the core of the calls of one batch.  False if one could not be carried out."""
         return self.shell.guarded(self._on_call_step, self._hand_in, link, message)
 
+    def hand_in_one(self, link: int, call: Any) -> bool:
+        """Tell the core of a call that has come alone.  False if it could not be carried out."""
+        return self.shell.guarded(self._on_call_step, self._on_call, link, call, self.shell.now())
+
     def left(self, link: int) -> None:
         """Tell the core that the stream is no more."""
         self.shell.guarded(self._on_end_step, self._on_end, link, self.shell.now())

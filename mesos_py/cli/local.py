@@ -22,6 +22,8 @@ from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.files import DirectoryLock
 
 LOOPBACK: Final = "127.0.0.1"
+# Where a command that is run finds the master's HTTP.
+HTTP_VARIABLE: Final = "MESOS_PY_MASTER_HTTP"
 # Only files tell that a daemon is ready; looking costs a few microseconds.
 LOOK_EVERY_S: Final = 0.01
 READY_WITHIN_S: Final = 60.0
@@ -40,6 +42,7 @@ class Plan:
     resources: str | None
     attributes: str | None
     port: int
+    http_port: int
     work_dir: Path | None
     command: tuple[str, ...]
 
@@ -61,7 +64,14 @@ class Plan:
     type=click.IntRange(0, 65535),
     default=0,
     show_default=True,
-    help="Where the master listens; 0 picks a port.  With 5050 clients find it by themselves.",
+    help="Where the master listens; 0 picks a port.  With 5060 clients find it by themselves.",
+)
+@click.option(
+    "--http-port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    show_default=True,
+    help="Where the master serves the Mesos v1 HTTP API (usual: 5050); 0 picks a port.",
 )
 @click.option(
     "--work-dir",
@@ -74,6 +84,7 @@ def command(
     resources: str | None,
     attributes: str | None,
     port: int,
+    http_port: int,
     work_dir: Path | None,
     command: tuple[str, ...],
 ) -> int:
@@ -83,12 +94,13 @@ def command(
     on until Ctrl-C or SIGTERM.
 
     With COMMAND (best after `--`) it prints that on stderr, runs COMMAND with
-    MESOS_PY_MASTER set, and ends with its exit code.  Nothing that was started stays
+    MESOS_PY_MASTER set (and MESOS_PY_MASTER_HTTP, for clients of the Mesos v1 HTTP API),
+    and ends with its exit code.  Nothing that was started stays
     behind, however this ends.
     """
     if command and shutil.which(command[0]) is None:
         raise InvalidValue("COMMAND", command[0], "no such program")
-    plan = Plan(agents, resources, attributes, port, work_dir, command)
+    plan = Plan(agents, resources, attributes, port, http_port, work_dir, command)
     return kept(lambda control: _with_directory(plan, Keeper(control)))
 
 
@@ -134,7 +146,9 @@ class Cluster:
 
         machine = this_machine(self._directory)
         parts = shares(machine, self._plan.agents, self._plan.resources or "")
-        self._start("master", ["--port", str(self._plan.port)])
+        ports = ["--port", str(self._plan.port), "--http-port", str(self._plan.http_port)]
+        self._http_port_file.unlink(missing_ok=True)
+        self._start("master", [*ports, "--http-port-file", str(self._http_port_file)])
         self._wait_for_port_files()
         master = f"{LOOPBACK}:{self._port_of('master')}"
         if self._keeper.asked is None:
@@ -176,6 +190,15 @@ class Cluster:
     def _port_file(self, name: str) -> Path:
         return self._directory / f"{name}.port"
 
+    @property
+    def _http_port_file(self) -> Path:
+        return self._directory / "master.http-port"
+
+    @property
+    def _http(self) -> str:
+        """Where clients of HTTP find the master.  For when it is ready."""
+        return f"{LOOPBACK}:{int(self._http_port_file.read_text())}"
+
     def _port_of(self, name: str) -> int:
         try:
             return int(self._port_file(name).read_text().rpartition(":")[2])
@@ -189,6 +212,7 @@ class Cluster:
         click.echo(
             f"A master and {agents} are running; their logs are in {self._directory}.\n"
             f"In another terminal: export {MASTER_VARIABLE}={master}\n"
+            f"For clients of the Mesos v1 HTTP API the master is at {self._http}.\n"
             "Ctrl-C ends them.",
             err=True,
         )
@@ -198,7 +222,7 @@ class Cluster:
 
     def _run_command(self, master: str) -> int:
         keeper = self._keeper
-        env = {**os.environ, MASTER_VARIABLE: master}
+        env = {**os.environ, MASTER_VARIABLE: master, HTTP_VARIABLE: self._http}
         try:
             child = keeper.start(self._plan.command[0], self._plan.command, env=env)
         except OSError as error:

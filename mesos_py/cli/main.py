@@ -140,7 +140,7 @@ def group() -> None:
     """A resource manager for clusters of Linux machines.
 
     Clients find the master through --master or MESOS_PY_MASTER (host:port, a list of
-    them, or zk://host:port,.../path); without either they try 127.0.0.1:5050.
+    them, or zk://host:port,.../path); without either they try 127.0.0.1:5060.
     """
 
 

@@ -47,7 +47,7 @@ master_option: Final = click.option(
     "--master",
     metavar="HOST:PORT[,...]|zk://...",
     envvar=MASTER_VARIABLE,
-    help=f"Where the master is.  [environment: {MASTER_VARIABLE}; default: 127.0.0.1:5050]",
+    help=f"Where the master is.  [environment: {MASTER_VARIABLE}; default: 127.0.0.1:5060]",
 )
 timeout_option: Final = click.option(
     "--timeout",

@@ -8,10 +8,11 @@ does the one that has been idle for longest make room.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -243,10 +244,18 @@ def text(status: int, message: str, headers: dict[str, str] | None = None) -> we
     return web.Response(status=status, text=message, headers=headers)
 
 
+def as_json(content: Any) -> web.Response:
+    """An answer for programs, as compact as a message of Mesos."""
+    body = json.dumps(content, separators=(",", ":")).encode()
+    return web.Response(body=body, headers={"Content-Type": "application/json"})
+
+
 def refusal(error: MesosPyError) -> web.Response:
     """What an error of ours looks like to the client."""
     headers = error.headers if isinstance(error, HttpRefusal) else None
+    if status_of(error) < 400:
+        return web.Response(status=status_of(error), headers=headers)
     return text(status_of(error), f"{error.message}\n", headers)
 
 
-__all__ = ["Answer", "HttpServer", "Limits", "Routes", "empty", "refusal", "text"]
+__all__ = ["Answer", "HttpServer", "Limits", "Routes", "as_json", "empty", "refusal", "text"]

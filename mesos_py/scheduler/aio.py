@@ -35,7 +35,7 @@ class SchedulerClient(SchedulerCalls):
 
     ::
 
-        async with SchedulerClient(framework, "10.0.0.1:5050") as client:
+        async with SchedulerClient(framework, "10.0.0.1:5060") as client:
             async for event in client:
                 if event.type == Event.OFFERS:
                     client.launch_tasks(event.offers.offers[0], task)

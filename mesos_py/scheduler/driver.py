@@ -20,7 +20,7 @@ class SchedulerDriver(SchedulerCalls, CallbackDriver[Item]):
 
     ::
 
-        SchedulerDriver(MyScheduler(), FrameworkInfo(name="mine"), "10.0.0.1:5050").run()
+        SchedulerDriver(MyScheduler(), FrameworkInfo(name="mine"), "10.0.0.1:5060").run()
 
     It finds the master, subscribes, watches the link, and renews it without end; the
     callbacks are those of `Scheduler`, the calls those of `SchedulerCalls`.

@@ -14,7 +14,7 @@ from tests.kit.local import LIMIT_S, Local, environment
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 # These change the shell, or are the cluster itself, which a test has in its own way.
-NOT_RUN = (". .venv/bin/activate", "mesos-py local --agents 3 --port 5050")
+NOT_RUN = (". .venv/bin/activate", "mesos-py local --agents 3 --port 5060")
 
 
 def blocks(language: str) -> list[str]:

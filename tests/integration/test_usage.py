@@ -177,7 +177,7 @@ def test_what_cannot_be_shown_is_said(cluster, args, code, words):
 
 def test_a_port_for_metrics_that_is_taken_ends_the_daemon_with_its_number(cluster):
     taken = str(cluster.master.port)
-    ended = cluster.cli("master", "--port", "0", "--metrics-port", taken)
+    ended = cluster.cli("master", "--port", "0", "--http-port", "0", "--metrics-port", taken)
     assert ended.code == 1
     assert f"metrics-port {taken} on 127.0.0.1: " in ended.err
 

@@ -46,8 +46,7 @@ class Daemon:
 
     def __init__(self, kind: str, name: str, directory: Path, flags: dict[str, str]) -> None:
         self.name = name
-        http = {"http_port": "0"} if kind == "agent" else {}
-        self.flags = {"ip": LOOPBACK, "port": "0", **http, **flags}
+        self.flags = {"ip": LOOPBACK, "port": "0", "http_port": "0", **flags}
         self.work_dir = directory / name
         self.log_file = directory / f"{name}.log"
         self._kind = kind

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from mesos_py.address import Address, parse_address
+from mesos_py.address import Address, MasterAddress, parse_address
 from mesos_py.errors import InvalidValue
 from mesos_py.v1 import types_pb2 as pb
 
@@ -24,7 +24,7 @@ _BINARY_PREFIX: Final = "info_"
 _NUMBER: Final = re.compile(r"-?[0-9]{1,10}", re.ASCII)
 _NUMERIC_VERSION: Final = re.compile(r"[0-9]+(\.[0-9]+)*", re.ASCII)
 _Capability = pb.MasterInfo.Capability
-# What clients may expect of a master that they find.
+# What clients may expect of a master that they find, or that has told them of itself.
 CAPABILITIES: Final = (_Capability.AGENT_UPDATE, _Capability.AGENT_DRAINING, _Capability.QUOTA_V2)
 
 
@@ -74,12 +74,14 @@ def encode(info: pb.MasterInfo) -> bytes:
             "ip": info.address.ip,
             "port": info.address.port,
         },
+        # Not known to Mesos: where our own peers find it.
+        "grpc_port": info.grpc_port or info.address.port,
         "capabilities": [{"type": _Capability.Type.Name(each)} for each in CAPABILITIES],
     }
     return json.dumps(content).encode()
 
 
-def decode(data: bytes) -> Address:
+def decode(data: bytes) -> MasterAddress:
     """Where the master of a candidate node is.  Raises InvalidValue saying what is wrong."""
     try:
         content = json.loads(data)
@@ -92,7 +94,15 @@ def decode(data: bytes) -> Address:
     if not isinstance(host, str) or type(port) is not int:
         reason = "must have an ip or a hostname, and a port"
         raise InvalidValue("MasterInfo.address", _shown(address), reason)
-    return parse_address(str(Address(host, port)), "MasterInfo.address")
+    named = address.get("hostname")
+    http = parse_address(str(Address(host, port)), "MasterInfo.address")
+    grpc_port = content.get("grpc_port")
+    if type(grpc_port) is not int:
+        grpc_port = port
+    found = MasterAddress(*parse_address(str(Address(host, grpc_port)), "MasterInfo.grpc_port"))
+    # Clients are sent to the name: it may be in a certificate.
+    found.http = Address(named, port) if isinstance(named, str) and named else http
+    return found
 
 
 def _shown(content: object) -> str:

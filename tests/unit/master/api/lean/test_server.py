@@ -28,7 +28,8 @@ AGENT = pb.AgentInfo(
 
 @pytest.fixture
 async def master():
-    daemon = MasterDaemon(MasterFlags(front="lean", port=0, max_peer_queue_bytes=1024 * 1024))
+    flags = MasterFlags(front="lean", port=0, http_port=0, max_peer_queue_bytes=1024 * 1024)
+    daemon = MasterDaemon(flags)
     await daemon.start()
     yield daemon
     await daemon.stop()
@@ -264,6 +265,6 @@ async def test_at_the_end_peers_are_told_why(master, client):
 
 
 async def test_a_port_that_is_taken_is_named(master):
-    other = MasterDaemon(MasterFlags(front="lean", port=master.port))
+    other = MasterDaemon(MasterFlags(front="lean", port=master.port, http_port=0))
     with pytest.raises(PortInUse, match=str(master.port)):
         await other.start()
