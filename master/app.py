@@ -64,6 +64,7 @@ class MasterDaemon:
         self._running: asyncio.Task[None] | None = None
         self._started_wall_s = 0.0
         self._hostname = flags.hostname or socket.gethostname()
+        self.http: HttpFront | None = None
         self._zk: ZooKeeperUrl | None = None
         self._credentials: Credentials | None = None
         self._channels = AgentChannels()
@@ -217,6 +218,7 @@ class MasterDaemon:
         front = HttpFront(
             self._leading, limits, self._credentials, echoed=flags.http_heartbeat_after_event
         )
+        self.http = front
         self.http_port = await front.server.start(flags.ip, flags.http_port)
         stack.push_async_callback(front.server.close)
         told = flags.advertise_http_port or self.http_port

@@ -28,6 +28,7 @@ from master.term import Term
 from mesos_py.http import binary, jsonpb
 from mesos_py.http.media import Media
 from mesos_py.http.recordio import Reader
+from mesos_py.http.server import HttpServer
 from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
@@ -48,6 +49,12 @@ class HttpMaster:
     @property
     def port(self) -> int:
         return self.daemon.http_port
+
+    @property
+    def server(self) -> HttpServer:
+        front = self.daemon.http
+        assert front is not None
+        return front.server
 
     @property
     def term(self) -> Term:

@@ -89,6 +89,15 @@ class Connection:
         head = await self.head()
         return head, await self.body(head)
 
+    async def opened(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[Head, bytes]:
+        """As `ask`, but of a stream only its head."""
+        await self.send(request(method, path, headers, body))
+        head = await self.head()
+        chunked = head.headers.get("transfer-encoding") == "chunked"
+        return head, b"" if chunked else await self.body(head)
+
     async def close(self) -> None:
         self.writer.close()
         with contextlib.suppress(ConnectionError):

@@ -52,7 +52,7 @@ def test_one_master_leads_and_the_others_send_everybody_to_it(masters):
         answer = masters.ask(each)
         assert answer is not None
         assert answer.leading == (each is leader)
-        assert answer.master_info.address.port == leader.port
+        assert answer.master_info.grpc_port == leader.port
         with OperatorClient(f"{LOOPBACK}:{each.port}") as operator:
             assert [row.agent_info.hostname for row in operator.agents()] == ["a"]
         with Framework(f"{LOOPBACK}:{each.port}") as framework:

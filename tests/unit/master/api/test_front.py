@@ -7,7 +7,7 @@ import pytest
 
 from master.api.front import Leading, OperatorFront
 from mesos_py import rpc
-from mesos_py.address import Address
+from mesos_py.address import Address, MasterAddress
 from mesos_py.errors import NotLeader
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import operator_pb2 as op
@@ -65,6 +65,10 @@ async def test_without_leading_it_says_what_is_about_itself(front, leading):
     leading.detected = Address("10.0.0.1", 5050)
     address = (await ask(front, Call.GET_MASTER)).get_master.master_info.address
     assert (address.hostname, address.port) == ("10.0.0.1", 5050)
+    leading.detected = MasterAddress("10.0.0.1", 5060)
+    leading.detected.http = Address("one", 5050)
+    told = (await ask(front, Call.GET_MASTER)).get_master.master_info
+    assert (told.address.hostname, told.address.port, told.grpc_port) == ("one", 5050, 5060)
 
 
 @pytest.mark.parametrize("known", [True, False])

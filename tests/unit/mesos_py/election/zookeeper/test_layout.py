@@ -76,6 +76,26 @@ def test_content_is_read_back() -> None:
     assert json.loads(encode(info("fe80::1")))["pid"] == "master@[fe80::1]:5050"
 
 
+def test_clients_of_http_and_our_own_peers_find_different_ports() -> None:
+    told = info()
+    told.grpc_port = 5060
+    content = json.loads(encode(told))
+    # What clients of Mesos read.
+    assert (content["address"]["port"], content["port"]) == (5050, 5050)
+    assert content["pid"] == "master@10.0.0.1:5050"
+    found = decode(encode(told))
+    assert found == Address("10.0.0.1", 5060)
+    assert found.http == Address("one", 5050)
+
+
+def test_a_candidate_that_names_one_port_has_both_there() -> None:
+    content = {"address": {"hostname": "", "ip": "10.0.0.1", "port": 5050}}
+    for grpc_port in ({}, {"grpc_port": "x"}, {"grpc_port": True}):
+        found = decode(json.dumps({**content, **grpc_port}).encode())
+        assert found == Address("10.0.0.1", 5050)
+        assert found.http == Address("10.0.0.1", 5050)
+
+
 @pytest.mark.parametrize(
     ("version", "shown"),
     [("1.2.3", "1.2.3"), ("0.2.0.dev1", "0.2.0"), ("1.0rc1", "1.0"), ("", "0"), ("x", "0")],
@@ -112,6 +132,7 @@ def test_a_master_of_another_kind_is_read_by_its_host_name() -> None:
         b'{"address": {"ip": "10.0.0.1", "port": 0}}',
         b'{"address": {"ip": "a b", "port": 1}}',
         b'{"address": {"port": 1}}',
+        b'{"address": {"ip": "10.0.0.1", "port": 1}, "grpc_port": 70000}',
     ],
 )
 def test_what_is_no_master_is_refused(data) -> None:
