@@ -142,6 +142,7 @@ class AgentDaemon:
         metrics = Metrics(prefix="mesos_py_agent_")
         keeper = await self._keeper(stack, metrics)
         http = await self._http(stack, keeper)
+        http.count(metrics)
         info.http_port = flags.advertise_http_port or http.port
         work_dir = str(self.work_dir)
         files_url = f"http://{Address(info.ip or info.hostname, info.http_port)}/files"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from mesos_py.errors import PortInUse
 from mesos_py.exposition import Render
 from mesos_py.files import write_atomically
 from mesos_py.http.server import HttpServer, Routes
+from mesos_py.metrics import Metrics
 
 log = logs.get("agent.http")
 
@@ -65,6 +67,21 @@ class AgentHttp:
         self._files.close()
         self.executors.close()
         await self._server.close()
+
+    def count(self, metrics: Metrics) -> None:
+        """Show in `metrics` what was answered, and what was not."""
+        server = self._server
+        counts: dict[str, tuple[str, Callable[[], float]]] = {
+            "requests": ("Requests that were answered", lambda: sum(server.answered.values())),
+            "requests_refused": ("Those with a status from 400 on", self._refused),
+            "requests_failed": ("Those that a fault of ours ended", lambda: server.failures),
+            "crowded_out": ("Connections that made or got no room", lambda: server.crowded_out),
+        }
+        for name, (help, read) in counts.items():
+            metrics.watch(f"http_{name}", help, read)
+
+    def _refused(self) -> float:
+        return sum(n for status, n in self._server.answered.items() if status >= 400)
 
     def _earlier_port(self) -> int:
         try:

@@ -129,6 +129,18 @@ async def test_a_body_over_the_bound_is_refused(http, executor):
     assert (await executor.call("HEARTBEAT", more="x")).status == 202
 
 
+async def test_what_is_answered_and_refused_is_counted(http, executor):
+    metrics = Metrics()
+    http.count(metrics)
+    http.executors.open(Agent().streams)
+    assert (await executor.call("HEARTBEAT")).status == 202
+    assert (await executor.call("NONE")).status == 400
+    assert (await executor.ask(b"", path="/none")).status == 404
+    numbers = metrics.snapshot()
+    assert (numbers["http_requests"], numbers["http_requests_refused"]) == (3, 2)
+    assert (numbers["http_requests_failed"], numbers["http_crowded_out"]) == (0, 0)
+
+
 async def test_only_what_there_is_has_a_path(http, executor):
     for path, method, status in (
         ("/", "GET", 404),
