@@ -17,10 +17,11 @@ import grpc.aio
 from agent.api.executor_service import ExecutorServer, ExecutorService
 from agent.api.executor_streams import ExecutorStreams
 from agent.api.files import FileService
-from agent.api.http.flags import executor_ip
+from agent.api.http.flags import as_mesos_flags, executor_ip
 from agent.api.http.server import AgentHttp
 from agent.api.master_link import MasterLink
-from agent.api.metrics import observe, used_by
+from agent.api.metrics import PREFIX, Told, observe, used_by
+from agent.api.older.metrics import Recovery
 from agent.api.shell import Shell
 from agent.checkpoint import cleanup
 from agent.checkpoint.store import Checkpoint, boot_id, forget_all
@@ -72,6 +73,8 @@ class AgentDaemon:
         # Done when nothing runs any more; with an error when that was nobody's wish.
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._failure: MesosPyError | None = None
+        self._created = SystemClock().now()
+        self._recovery = Recovery()
         self._asked = 0
         # The tasks go on without this process.
         self._leaving = False
@@ -139,7 +142,7 @@ class AgentDaemon:
         executor_server = ExecutorServer(self.work_dir)
         on_loss = OnAgentLoss.WAIT if flags.tasks_on_exit == "keep" else OnAgentLoss.KILL
         stack.push_async_callback(executor_server.close)
-        metrics = Metrics(prefix="mesos_py_agent_")
+        metrics = Metrics(prefix=PREFIX)
         keeper = await self._keeper(stack, metrics)
         http = await self._http(stack, keeper)
         http.count(metrics)
@@ -182,7 +185,7 @@ class AgentDaemon:
             self._docker.recover(self._agent_id, docker_saved)
         shell.executors_welcome()
         http.executors.open(executors)
-        observe(stack, server, core, used_by(launcher, self._docker), metrics, http)
+        observe(stack, server, core, used_by(launcher, self._docker), metrics, http, self._told())
         agent_pb2_grpc.add_AgentFilesServicer_to_server(files, server)
         await server.start()
         self._started = True
@@ -201,6 +204,12 @@ class AgentDaemon:
         stack.push_async_callback(http.close)
         await http.serve(self.flags.ip, self.flags.http_port)
         return http
+
+    def _told(self) -> Told:
+        flags = self.flags
+        return Told(
+            as_mesos_flags(flags), self._created, self._recovery, flags.fetcher_cache_size_bytes
+        )
 
     def _settings(self, executor_endpoint: str, http_endpoint: str, files_url: str) -> Settings:
         flags = self.flags
@@ -225,6 +234,7 @@ class AgentDaemon:
         restored = core.restore(self._checkpoint.read(), now)
         for text in restored.damaged:
             log.error("damaged record", record=text)
+        self._recovery.errors = len(restored.damaged)
         if restored.info is None:
             return []
         self._agent_id = restored.info.id.value
@@ -233,6 +243,7 @@ class AgentDaemon:
         require_compatible(restored.info, info, saved)
         if not same_boot:
             core.on_rebooted(now)
+        self._recovery.seconds = SystemClock().now().monotonic_s - now.monotonic_s
         log.info("recovered", agent=self._agent_id, containers=len(saved), rebooted=not same_boot)
         return saved
 

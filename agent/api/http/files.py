@@ -13,7 +13,7 @@ from aiohttp import web
 from agent.api.http.sandboxes import file_headers, send
 from agent.api.virtual_files import VirtualFiles
 from agent.core.state import AgentState
-from mesos_py.errors import InvalidValue
+from mesos_py.errors import InvalidValue, Unavailable
 from mesos_py.http.pages import callback_of, json_answer
 from mesos_py.http.server import Routes
 from mesos_py.v1 import types_pb2 as pb
@@ -23,11 +23,14 @@ _NS: Final = 10**9
 
 
 class FilesEndpoints:
-    """Answers any method, as Mesos does."""
+    """Answers any method, as Mesos does; from `open` on."""
 
-    def __init__(self, files: VirtualFiles, state: AgentState) -> None:
-        self._files = files
-        self._s = state
+    def __init__(self) -> None:
+        self._open: tuple[VirtualFiles, AgentState] | None = None
+
+    def open(self, files: VirtualFiles, state: AgentState) -> None:
+        """The agent knows what it has."""
+        self._open = (files, state)
 
     def add_to(self, routes: Routes) -> None:
         """Have them answered."""
@@ -38,7 +41,7 @@ class FilesEndpoints:
 
     async def browse(self, request: web.Request) -> web.StreamResponse:
         callback_of(request.query)
-        found = await self._files.entries(_path(request))
+        found = await self._opened()[0].entries(_path(request))
         return json_answer(request, [_shape(each) for each in found])
 
     async def read(self, request: web.Request) -> web.StreamResponse:
@@ -46,7 +49,7 @@ class FilesEndpoints:
         callback_of(request.query)
         path = _path(request)
         offset, length = _number(request, "offset"), _number(request, "length")
-        size, data = await self._files.read(path, offset, length)
+        size, data = await self._opened()[0].read(path, offset, length)
         # JSON has no bytes: what is no text is shown, not usable.
         shape = {
             "data": data.decode("utf-8", "replace"),
@@ -56,7 +59,7 @@ class FilesEndpoints:
 
     async def download(self, request: web.Request) -> web.StreamResponse:
         path = _path(request)
-        found = await self._files.opened(path)
+        found = await self._opened()[0].opened(path)
         with contextlib.closing(found):
             if found.is_directory:
                 raise InvalidValue("path", path, "is a directory, which cannot be downloaded")
@@ -65,7 +68,13 @@ class FilesEndpoints:
             return await send(request, found, 0, headers)
 
     async def debug(self, request: web.Request) -> web.StreamResponse:
-        return json_answer(request, self._files.table(self._s))
+        files, state = self._opened()
+        return json_answer(request, files.table(state))
+
+    def _opened(self) -> tuple[VirtualFiles, AgentState]:
+        if self._open is None:
+            raise Unavailable("Agent has not finished recovery")
+        return self._open
 
 
 def _path(request: web.Request) -> str:

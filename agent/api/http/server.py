@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from agent.api.http import executor
+from agent.api.http import executor, operator
 from agent.api.http.executor import ExecutorApi
-from agent.api.http.flags import HttpFlags
+from agent.api.http.files import FilesEndpoints
+from agent.api.http.flags import HttpFlags, as_mesos_flags
+from agent.api.http.older import OlderEndpoints
+from agent.api.http.operator import OperatorApi
 from agent.api.http.sandboxes import SandboxFiles
 from mesos_py import exposition, logs
 from mesos_py.errors import PortInUse
@@ -29,7 +32,7 @@ class AgentHttp:
 
     def __init__(self, work_dir: Path, files: SandboxFiles, flags: HttpFlags) -> None:
         self._port_file = work_dir / "sandboxes" / "http-port"
-        self._files = files
+        self.sandboxes = files
         routes = Routes(PROCESS)
         self._server = HttpServer(routes, flags.http_limits())
         self.executors = ExecutorApi(
@@ -39,8 +42,14 @@ class AgentHttp:
         )
         # What /metrics answers, once the agent is up.
         self.metrics: Render | None = None
+        self.operator = OperatorApi(self._server)
+        self.older = OlderEndpoints(as_mesos_flags(flags))
+        self.files = FilesEndpoints()
         routes.add(executor.PATH, self.executors.answer)
+        routes.add(operator.PATH, self.operator.answer)
         routes.add("/files", files.answer)
+        self.older.add_to(routes)
+        self.files.add_to(routes)
         routes.add(exposition.PATH, exposition.answering(self._rendered), exact=True)
 
     @property
@@ -64,7 +73,7 @@ class AgentHttp:
             log.warning("port for HTTP cannot be written down", error=error)
 
     async def close(self) -> None:
-        self._files.close()
+        self.sandboxes.close()
         self.executors.close()
         await self._server.close()
 

@@ -39,7 +39,8 @@ class Place:
         self.log.write_text("up\n")
         self.log_fd = os.open(self.log, os.O_WRONLY)
         self.files = VirtualFiles(str(self.work_dir), lambda: "A1", sandboxes.open, self.log_fd)
-        self.endpoints = FilesEndpoints(self.files, self.world.core.state)
+        self.endpoints = FilesEndpoints()
+        self.endpoints.open(self.files, self.world.core.state)
 
     async def get(self, name, **query):
         url = URL(f"/files/{name}").with_query({key: str(value) for key, value in query.items()})

@@ -1,0 +1,195 @@
+"""POST /api/v1: the operator API of Mesos' agents, answered by AgentOperator.
+
+The order of the checks, and which status each gives, are those of Mesos.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from aiohttp import web
+from google.protobuf.message import Message
+
+from agent.api.operator import AgentOperator
+from agent.usage.statistics import as_mesos
+from mesos_py.errors import InvalidValue, NotFound, Unavailable
+from mesos_py.http.answers import HttpRefusal, not_allowed
+from mesos_py.http.fields import OURS
+from mesos_py.http.jsonpb import as_object
+from mesos_py.http.media import RECORDIO, Media, accepted_media, content_media
+from mesos_py.http.recordio import Reader
+from mesos_py.http.server import HttpServer, empty
+from mesos_py.http.shapes import text
+from mesos_py.slices import SLICE_S, sliced
+from mesos_py.v1.agent_operator_pb2 import Call, Response
+from mesos_py.version import MESOS_VERSION
+
+PATH: Final = "/api/v1"
+
+# Calls whose own member may be absent although they have one.
+_OPTIONAL: Final = frozenset({"get_containers", "prune_images"})
+# Of these Mesos writes each list, also an empty one.
+_IN_FULL: Final = frozenset(
+    {
+        Response.GET_STATE,
+        Response.GET_FRAMEWORKS,
+        Response.GET_EXECUTORS,
+        Response.GET_TASKS,
+    }
+)
+# Calls about containers that exist only if somebody has launched them by such a call.
+_ABOUT_LAUNCHED: Final = {
+    Call.WAIT_NESTED_CONTAINER: "wait_nested_container",
+    Call.KILL_NESTED_CONTAINER: "kill_nested_container",
+    Call.REMOVE_NESTED_CONTAINER: "remove_nested_container",
+    Call.WAIT_CONTAINER: "wait_container",
+    Call.KILL_CONTAINER: "kill_container",
+    Call.REMOVE_CONTAINER: "remove_container",
+    Call.ATTACH_CONTAINER_INPUT: "attach_container_input",
+    Call.ATTACH_CONTAINER_OUTPUT: "attach_container_output",
+}
+_NO_LAUNCHES: Final = "this agent launches no containers but those of tasks and executors"
+_NO_PROVIDERS: Final = "this agent has no resource providers"
+_NOT_THERE: Final = {
+    Call.UNKNOWN: "is no call",
+    Call.LAUNCH_NESTED_CONTAINER: _NO_LAUNCHES,
+    Call.LAUNCH_NESTED_CONTAINER_SESSION: _NO_LAUNCHES,
+    Call.LAUNCH_CONTAINER: _NO_LAUNCHES,
+    Call.ADD_RESOURCE_PROVIDER_CONFIG: _NO_PROVIDERS,
+    Call.UPDATE_RESOURCE_PROVIDER_CONFIG: _NO_PROVIDERS,
+    Call.REMOVE_RESOURCE_PROVIDER_CONFIG: _NO_PROVIDERS,
+    Call.MARK_RESOURCE_PROVIDER_GONE: _NO_PROVIDERS,
+}
+
+
+class _Asked(NamedTuple):
+    call: Call
+    # Whether it came as a record of a stream.
+    streamed: bool
+
+
+class OperatorApi:
+    """Answers requests; before `open` there is nobody to ask."""
+
+    def __init__(self, server: HttpServer, slice_s: float = SLICE_S) -> None:
+        self._server = server
+        self._slice_s = slice_s
+        self._operator: AgentOperator | None = None
+
+    def open(self, operator: AgentOperator) -> None:
+        """The agent knows what it has."""
+        self._operator = operator
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        """Raises MesosPyError."""
+        operator = self._operator
+        if operator is None:
+            raise Unavailable("Agent has not finished recovery")
+        if request.method != "POST":
+            raise not_allowed(request.method, "POST")
+        asked = await self._asked(request)
+        call = asked.call
+        check(call)
+        if asked.streamed and call.type != Call.ATTACH_CONTAINER_INPUT:
+            name = Call.Type.Name(call.type)
+            raise HttpRefusal(415, f"Content-Type: a stream is nothing for {name}")
+        media = _wanted(request, call)
+        _refuse_what_is_not_there(call)
+        response = await operator.answer(call)
+        if response.type == Response.DONE:
+            return empty(200)
+        body = await written(response, media, self._slice_s)
+        return web.Response(body=body, content_type=media.value)
+
+    async def _asked(self, request: web.Request) -> _Asked:
+        """The call of a request.  Raises MesosPyError."""
+        headers = request.headers
+        if headers.get("Content-Type") != RECORDIO:
+            media = content_media(headers)
+            if "Message-Content-Type" in headers:
+                raise HttpRefusal(415, "Message-Content-Type: is for streams only")
+            return _Asked(media.loads(Call, await self._server.body(request)), False)
+        media = content_media(headers, "Message-Content-Type")
+        reader = Reader()
+        async for data in request.content.iter_any():
+            for record in reader.feed(data):
+                return _Asked(media.loads(Call, record, "record"), True)
+        raise InvalidValue("body", "", "ended before there was a record")
+
+
+def check(call: Call) -> None:
+    """Raises InvalidValue naming what a call lacks."""
+    # A number that is no type of ours is none for a proto2 peer either.
+    if not call.HasField("type") or call.type not in Call.Type.values():
+        raise InvalidValue("type", "", "must be there, and one of the types of calls")
+    member = Call.Type.Name(call.type).lower()
+    if member not in Call.DESCRIPTOR.fields_by_name or member in _OPTIONAL:
+        return
+    if not call.HasField(member):  # type: ignore[arg-type]
+        raise InvalidValue(member, "", "must be there")
+
+
+def _wanted(request: web.Request, call: Call) -> Media:
+    """How to write the answer.  Raises HttpRefusal 406."""
+    accept = request.headers.get("Accept")
+    if accept is not None and accept.strip() == RECORDIO:
+        name = Call.Type.Name(call.type)
+        raise HttpRefusal(406, f"Accept: the answer to {name} is no stream")
+    if "Message-Accept" in request.headers:
+        raise HttpRefusal(406, "Message-Accept: is for answers that are streams")
+    return accepted_media(request.headers)
+
+
+def _refuse_what_is_not_there(call: Call) -> None:
+    why = _NOT_THERE.get(call.type)
+    if why is not None:
+        raise HttpRefusal(501, f"type: {Call.Type.Name(call.type)}: {why}")
+    member = _ABOUT_LAUNCHED.get(call.type)
+    if member is not None:
+        named = getattr(call, member).container_id.value
+        raise NotFound("container", named, f"cannot be found: {_NO_LAUNCHES}")
+
+
+# ---- Answers ----------------------------------------------------------------------------
+
+
+async def written(response: Response, media: Media, slice_s: float = SLICE_S) -> bytes:
+    """An answer as a body, as Mesos would write it."""
+    if response.type == Response.GET_CONTAINERS:
+        response = _with_mesos_names(response)
+    elif response.type == Response.GET_VERSION:
+        # By this clients of Mesos see what they can ask for.
+        response.get_version.version_info.version = MESOS_VERSION
+    if media is not Media.JSON or response.type not in _IN_FULL:
+        return media.dumps(response)
+    name = Response.Type.Name(response.type)
+    member = await _in_full(getattr(response, name.lower()), slice_s)
+    return f'{{"type":"{name}","{name.lower()}":{member}}}'.encode()
+
+
+async def _in_full(message: Message, slice_s: float) -> str:
+    """An object of lists, or of objects of lists."""
+    members: list[str] = []
+    for field in message.DESCRIPTOR.fields:
+        if field.number >= OURS:
+            continue
+        value: Any = getattr(message, field.name)
+        if field.is_repeated:
+            entries = await sliced(lambda each: text(as_object(each)), value, slice_s)
+            members.append(f'"{field.name}":[{",".join(entries)}]')
+        else:
+            members.append(f'"{field.name}":{await _in_full(value, slice_s)}')
+    return "{" + ",".join(members) + "}"
+
+
+def _with_mesos_names(given: Response) -> Response:
+    # What was measured is shared with others who have asked.
+    response = Response()
+    response.CopyFrom(given)
+    for each in response.get_containers.containers:
+        if each.HasField("resource_statistics"):
+            each.resource_statistics.CopyFrom(as_mesos(each.resource_statistics))
+    return response
+
+
+__all__ = ["PATH", "OperatorApi", "check", "written"]
