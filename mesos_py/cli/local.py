@@ -150,7 +150,7 @@ class Cluster:
         self._http_port_file.unlink(missing_ok=True)
         self._start("master", [*ports, "--http-port-file", str(self._http_port_file)])
         self._wait_for_port_files()
-        master = f"{LOOPBACK}:{self._port_of('master')}"
+        master = f"{LOOPBACK}:{_port_in(self._port_file('master'))}"
         if self._keeper.asked is None:
             for number, part in enumerate(parts, 1):
                 flags = ["--port", "0", "--http-port", "0"]
@@ -196,14 +196,8 @@ class Cluster:
 
     @property
     def _http(self) -> str:
-        """Where clients of HTTP find the master.  For when it is ready."""
-        return f"{LOOPBACK}:{int(self._http_port_file.read_text())}"
-
-    def _port_of(self, name: str) -> int:
-        try:
-            return int(self._port_file(name).read_text().rpartition(":")[2])
-        except FileNotFoundError:
-            return 0  # it was asked to end before it was ready
+        """Where clients of HTTP find the master."""
+        return f"{LOOPBACK}:{_port_in(self._http_port_file)}"
 
     # ---- Waiting ---------------------------------------------------------
 
@@ -273,3 +267,10 @@ class Cluster:
         self._keeper.end(agents, DAEMON_GRACE_S)
         self._keeper.end(self._daemons, DAEMON_GRACE_S)
         self._keeper.sweep()
+
+
+def _port_in(file: Path) -> int:
+    try:
+        return int(file.read_text().rpartition(":")[2])
+    except FileNotFoundError:
+        return 0  # its daemon was asked to end before it was ready, or has ended

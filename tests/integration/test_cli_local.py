@@ -7,6 +7,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,16 @@ def test_its_command_finds_the_master_and_all_agents_and_has_stdout_for_itself(t
     assert ended.out.count(b'"state": "connected"') == 3
     assert ended.out.count(b'"rack": "a"') == 3
     assert ended.err.startswith("ready master=127.0.0.1:")
+
+
+def test_its_command_finds_the_http_of_the_master(tmp_path):
+    script = (
+        "import os, urllib.request;"
+        "url = 'http://' + os.environ['MESOS_PY_MASTER_HTTP'] + '/health';"
+        "print(urllib.request.urlopen(url, timeout=60).status)"
+    )
+    ended = local(tmp_path, "--agents", "0", "--", sys.executable, "-c", script)
+    assert (ended.code, ended.out) == (0, b"200\n")
 
 
 def test_its_command_reads_its_stdin(tmp_path):
