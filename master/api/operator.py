@@ -11,6 +11,7 @@ import grpc.aio
 from master.api import explaining
 from master.api.agents import UsageRelay
 from master.api.changes import Changes
+from master.api.events import Events
 from master.api.exporter import gauges
 from master.api.files import LogRelay
 from master.api.maintenance import MaintenanceCalls
@@ -63,12 +64,17 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         self.maintenance = MaintenanceCalls(shell, self._changes)
         self.roles = RoleCalls(shell, self._changes)
         self.verbosity = Verbosity()
+        self.events = Events(lambda: self.cluster)
         self.snapshots = Snapshots(lambda: self.cluster)
 
     @property
     def cluster(self) -> Cluster:
         """What this leadership knows."""
         return self._shell.core.cluster
+
+    async def certain(self) -> bool:
+        """Wait until it is certain that this master leads; False: it does not any more."""
+        return await self._shell.certainty.wait()
 
     async def answer(self, call: op.Call) -> op.Response:
         """What the call is answered with, by whatever way it came.
@@ -235,6 +241,7 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         """The leadership is over: nobody waits any longer.  Idempotent."""
         self._changes.end()
         self.verbosity.end()
+        self.events.end()
 
 
 def health_response() -> op.Response:

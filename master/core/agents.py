@@ -244,6 +244,8 @@ def remove(
 def _cut_off(c: Cluster, agent: Agent, why: str, now: Now) -> list[tuple[Framework, Task]]:
     """Take the agent out of the account; the tasks that had not ended."""
     agent_id = agent.agent_id
+    if c.news is not None:
+        c.news.agent_removed(agent_id)
     offering.drop_all(c, agent.offers, why, now, tell=True)
     inverse_offers.forget_agent(c, agent_id)
     if agent.link is not None:
@@ -306,9 +308,9 @@ def _report(
     if state == TASK_UNREACHABLE:
         statuses.put_absence(status, c.agents[task.agent_id])
         # It may come back: this is not the end that the history shows.
-        task.statuses.keep(status)
+        statuses.keep(c, task, status)
     else:
-        statuses.record(task, status, now)
+        statuses.record(c, task, status, now)
     statuses.send(c, framework, status)
 
 

@@ -10,6 +10,7 @@ from master.allocator.base import AgentRow, Allocator, FrameworkRow
 from master.core.ledger import Holder
 from master.core.limiter import Limiter
 from master.core.machines import Machines
+from master.core.news import News
 from master.core.outbox import Outbox
 from master.core.places import Places
 from master.core.records import (
@@ -166,6 +167,8 @@ class Cluster(Said):
         # By role, those of frameworks that are no more included.
         self.offer_numbers: dict[str, OfferNumbers] = {}
         self.allocation = AllocationClock()
+        # None: nobody watches.
+        self.news: News | None = None
 
     # ---- New ids ---------------------------------------------------------
 
@@ -278,6 +281,8 @@ class Cluster(Said):
             self.revoking.touched.add(agent.agent_id)
         if agent.unavailability is not None:
             self.inverse.agents.add(agent.agent_id)
+        if self.news is not None:
+            self.news.agent_changed(agent)
         self.want_allocation(now)
 
     def tell_framework(self, framework: Framework, now: Now) -> None:
@@ -299,6 +304,8 @@ class Cluster(Said):
         self.allocator.tell(alloc.FrameworkChanged(row))
         if self.machines:
             self.inverse.agents.update(self.agents)
+        if self.news is not None:
+            self.news.framework_changed(framework)
         self.want_allocation(now)
 
     # ---- Things that end -------------------------------------------------
@@ -367,6 +374,15 @@ class Cluster(Said):
         if task.ended_wall_s is None:
             task.ended_wall_s = now.wall_s
         framework.completed_tasks.append(task)
+
+    def retire(self, framework: Framework) -> None:
+        """The framework is no more: into the bounded history."""
+        del self.frameworks[framework.framework_id]
+        self.completed_frameworks[framework.framework_id] = framework
+        if self.news is not None:
+            self.news.framework_removed(framework)
+        while len(self.completed_frameworks) > self.options.max_completed_frameworks:
+            self.completed_frameworks.popitem(last=False)
 
     def recall(self, framework: Framework, agent_id: str, task_id: str) -> Task | None:
         """Take a task out of the history again: its agent has come back with it."""

@@ -423,7 +423,7 @@ def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
                 f"the framework {why}",
                 now,
             )
-            statuses.record(task, status, now)
+            statuses.record(c, task, status, now)
         c.complete(framework, task, now)
     for executor in framework.executors.values():
         # Also one that was given nothing: while it runs, the agent is not empty.
@@ -441,9 +441,6 @@ def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
         c.framework_of_link.pop(framework.link, None)
         c.outbox.close(framework.link, f"the framework {why}")
         framework.link = None
-    del c.frameworks[framework_id]
-    c.completed_frameworks[framework_id] = framework
-    while len(c.completed_frameworks) > c.options.max_completed_frameworks:
-        c.completed_frameworks.popitem(last=False)
+    c.retire(framework)
     c.counters["frameworks_removed"] += 1
     c.allocator.tell(alloc.FrameworkRemoved(framework_id))

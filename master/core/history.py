@@ -31,8 +31,9 @@ class Statuses:
         self._raw: list[bytes] = []
         self._last = -1
 
-    def keep(self, status: pb.TaskStatus) -> None:
-        """Without its data, which may be large and is the framework's own affair."""
+    def keep(self, status: pb.TaskStatus) -> bool:
+        """Without its data, which may be large and is the framework's own affair.  Says
+        whether it is of another state (or of a check, or of none) than the one before."""
         if status.HasField("data"):
             shown = pb.TaskStatus()
             shown.CopyFrom(status)
@@ -43,12 +44,13 @@ class Statuses:
             kind = ~kind
         if self._raw and self._last == kind:
             self._raw[-1] = raw
-            return
+            return False
         self._last = kind
         self._raw.append(raw)
         # A task may be unreachable and come back again and again.
         if len(self._raw) > MAX_STATUSES:
             del self._raw[1]
+        return True
 
     def __len__(self) -> int:
         return len(self._raw)

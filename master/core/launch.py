@@ -260,6 +260,9 @@ def launch(c: Cluster, plan: Acceptance) -> None:
         framework.executors[agent.agent_id, executor_id] = executor
         agent.executors.add((framework.framework_id, executor_id))
     framework.tasks.update(plan.tasks)
+    if c.news is not None:
+        for task in plan.tasks.values():
+            c.news.task_added(task)
     if framework.early_kills:
         for task_id in plan.tasks:
             # It was meant for an older task with this id, which is no more.
@@ -301,6 +304,6 @@ def fail(
             resources=EMPTY,
             state=TASK_ERROR,
         )
-        statuses.record(task, status, now)
+        statuses.record(c, task, status, now)
         c.complete(framework, task, now)
     statuses.send(c, framework, status)

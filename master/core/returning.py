@@ -258,6 +258,8 @@ def _take_task(
     if task is None:
         task = _new_task(agent, item, resources, now)
     c.reachable(framework, task_id)
+    if c.news is not None and framework.tasks.get(task_id) is not task:
+        c.news.task_added(task)
     framework.tasks[task_id] = task
     agent.tasks.add((framework.framework_id, task_id))
     returned = _agree(task, item.state)
@@ -294,7 +296,7 @@ def _never_arrived(c: Cluster, framework: Framework, task: Task, now: Now) -> No
         "its agent was never told to run it",
         now,
     )
-    statuses.record(task, status, now)
+    statuses.record(c, task, status, now)
     c.complete(framework, task, now)
     statuses.send(c, framework, status)
 
@@ -357,7 +359,7 @@ def _end_unreachable(c: Cluster, agent: Agent, now: Now) -> None:
             "its agent came back without it",
             now,
         )
-        statuses.record(task, status, now)
+        statuses.record(c, task, status, now)
         c.complete(framework, task, now)
         if framework.partition_aware:  # the others were told that it is lost
             statuses.send(c, framework, status)

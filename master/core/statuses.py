@@ -53,8 +53,14 @@ def send(c: Cluster, framework: Framework, status: pb.TaskStatus) -> bool:
     return c.to_framework(framework, event)
 
 
-def record(task: Task, status: pb.TaskStatus, now: Now) -> None:
+def keep(c: Cluster, task: Task, status: pb.TaskStatus) -> None:
+    """Into the task's history; who watches is told of a new state."""
+    if task.statuses.keep(status) and c.news is not None:
+        c.news.task_updated(task, status)
+
+
+def record(c: Cluster, task: Task, status: pb.TaskStatus, now: Now) -> None:
     """Keep the status, and the moment of the task's end if it is that."""
-    task.statuses.keep(status)
+    keep(c, task, status)
     if is_terminal(status.state) and task.ended_wall_s is None:
         task.ended_wall_s = status.timestamp or now.wall_s

@@ -94,7 +94,7 @@ def apply(
         # Whatever was believed before: the agent says that its processes are gone.
         c.release(task.agent_id, task.holder, now)
     if task.update_state is None or may_follow(task.update_state, state):
-        statuses.record(task, status, now)
+        statuses.record(c, task, status, now)
         task.update_state = state
         task.update_uuid = status.uuid
     elif state in TERMINAL:

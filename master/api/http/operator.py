@@ -10,6 +10,7 @@ from aiohttp import web
 from master.api.front import Leading
 from master.api.http import writing
 from master.api.http.sending_on import elsewhere
+from master.api.http.watching import subscribe
 from master.api.operator import OperatorService
 from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound
 from mesos_py.http.answers import HttpRefusal, not_allowed
@@ -79,7 +80,10 @@ class OperatorApi:
             raise HttpRefusal(404, "path: this master has no files; see its log where it is kept")
         if call.type == Call.GET_METRICS:
             return await _answer(self._metrics(), accepted)
-        return await carry_out(self._leader(request), call, accepted)
+        operator = self._leader(request)
+        if call.type == Call.SUBSCRIBE:
+            return await subscribe(operator, request, accepted)
+        return await carry_out(operator, call, accepted)
 
     def _leader(self, request: web.Request) -> OperatorService:
         operator = self._leading.operator

@@ -42,7 +42,7 @@ def a_task():
 def test_of_one_state_after_the_other_the_newest_status_is_kept():
     task = a_task()
     for number, state in enumerate([pb.TASK_RUNNING, pb.TASK_RUNNING, pb.TASK_FINISHED]):
-        statuses.record(task, a_status(state, float(number)), Now(0.0, 9.0))
+        statuses.record(World().cluster, task, a_status(state, float(number)), Now(0.0, 9.0))
     assert [(s.state, s.timestamp) for s in task.statuses] == [
         (pb.TASK_RUNNING, 1.0),
         (pb.TASK_FINISHED, 2.0),
@@ -63,13 +63,13 @@ def test_a_kept_status_is_a_copy_without_the_data():
 
 def test_the_end_is_when_the_agent_says_or_else_when_it_was_heard():
     task = a_task()
-    statuses.record(task, pb.TaskStatus(state=pb.TASK_FAILED), Now(0.0, 9.0))
+    statuses.record(World().cluster, task, pb.TaskStatus(state=pb.TASK_FAILED), Now(0.0, 9.0))
     assert task.ended_wall_s == 9.0
 
 
 def test_a_task_that_comes_and_goes_keeps_a_limited_number_of_statuses():
     task = a_task()
-    statuses.record(task, a_status(pb.TASK_STARTING), Now(0.0, 0.0))
+    statuses.record(World().cluster, task, a_status(pb.TASK_STARTING), Now(0.0, 0.0))
     for _ in range(100):
         task.statuses.keep(a_status(pb.TASK_RUNNING))
         task.statuses.keep(a_status(pb.TASK_UNREACHABLE))
