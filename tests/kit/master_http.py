@@ -10,9 +10,7 @@ from typing import Any
 from master.api.agents import AgentChannels, UsageRelay
 from master.api.files import LogRelay
 from master.api.front import Leading
-from master.api.http.older import OlderEndpoints
-from master.api.http.older_calls import OlderCalls
-from master.api.http.operator import OperatorApi
+from master.api.http.operators import add_operators
 from master.api.operator import OperatorService, Tenure
 from master.api.shell import Shell
 from mesos_py.http.server import HttpServer, Routes
@@ -40,11 +38,9 @@ class HttpMaster:
         self.leading.operator = self.operator
         self.routes = Routes("master")
         self.server = HttpServer(self.routes)
-        self.older = OlderEndpoints(self.leading, {"port": "5050"})
-        self.older.add_to(self.routes)
-        api = OperatorApi(self.leading, self.server.body, self.older.numbers)
-        self.routes.add("/api/v1", api.answer)
-        OlderCalls(self.leading, self.server.body).add_to(self.routes)
+        add_operators(
+            self.routes, self.leading, self.server.body, {"port": "5050"}, lambda: b"metrics 1\n"
+        )
         self.client: Connection
 
     async def ask(

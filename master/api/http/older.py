@@ -1,4 +1,4 @@
-"""The older endpoints over HTTP: /state and its siblings, /flags and /metrics/snapshot."""
+"""The older endpoints over HTTP: /state and its siblings, /flags and the metrics."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from master.api.operator import OperatorService
 from mesos_py.errors import InvalidValue
 from mesos_py.http.jsonpb import as_object
 from mesos_py.http.server import Routes
+from mesos_py.metrics import CONTENT_TYPE
 from mesos_py.version import VERSION
 
 # What clients of Mesos ask for before they use it.
@@ -40,10 +41,13 @@ class OlderEndpoints:
         self,
         leading: Leading,
         flags: Mapping[str, str],
+        render: Callable[[], bytes] | None = None,
         now_s: Callable[[], float] = time.monotonic,
         wall_s: Callable[[], float] = time.time,
     ) -> None:
+        """`render` gives what Prometheus is to be shown, if it is."""
         self._leading = leading
+        self._render = render
         self._flags = dict(flags)
         self._now_s, self._wall_s = now_s, wall_s
         self._started_wall_s = wall_s()
@@ -62,6 +66,8 @@ class OlderEndpoints:
         routes.add("/roles", self.roles)
         routes.add("/flags", self.flags)
         routes.add("/metrics/snapshot", self.metrics)
+        if self._render is not None:
+            routes.add("/metrics", self.prometheus, exact=True)
 
     def numbers(self) -> dict[str, float]:
         """Those of /metrics/snapshot, as they are now."""
@@ -130,6 +136,11 @@ class OlderEndpoints:
             return _json(dict(sorted(self.numbers().items())))
 
         return await self._page(request, ("metrics", self._leading.operator is None), make)
+
+    async def prometheus(self, _: web.Request) -> web.Response:
+        """Our own numbers, under their own names."""
+        assert self._render is not None, "there is no such route"
+        return web.Response(body=self._render(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _page(self, request: web.Request, key: Hashable, make: Make) -> web.Response:
         callback = jsonp(request)

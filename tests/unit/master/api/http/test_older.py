@@ -116,6 +116,12 @@ async def test_the_timeout_of_metrics_must_be_one(master, given, status):
     assert head.status == status
 
 
+async def test_prometheus_has_our_own_numbers(master):
+    head, body = await master.ask("/metrics")
+    assert (head.status, body) == (200, b"metrics 1\n")
+    assert head.headers["content-type"].startswith("text/plain; version=")
+
+
 # ---- What is not sent twice --------------------------------------------------------------
 
 
@@ -198,6 +204,6 @@ async def test_a_new_leadership_has_pages_of_its_own(master):
 
 
 async def test_paths_that_are_not_there(master):
-    for path in ("/state.json", "/master/state.json", "/slave(1)/state", "/metrics", "/nothing"):
+    for path in ("/state.json", "/master/state.json", "/slave(1)/state", "/metrics/x", "/nothing"):
         head, body = await master.ask(path)
         assert (head.status, bool(body)) == (404, True)
