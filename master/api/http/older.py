@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping
@@ -12,13 +11,15 @@ from aiohttp import web
 
 from master.api.front import Leading
 from master.api.http.sending_on import elsewhere
-from master.api.older.cache import SMALL_BYTES, Page, PageCache
 from master.api.older.metrics import snapshot
 from master.api.older.pages import DEFAULT_LIMIT, About, Pages, Wanted
 from master.api.operator import OperatorService
 from mesos_py.errors import InvalidValue
+from mesos_py.http.cache import PageCache
 from mesos_py.http.jsonpb import as_object
+from mesos_py.http.pages import answer, callback_of
 from mesos_py.http.server import Routes
+from mesos_py.http.shapes import text
 from mesos_py.metrics import CONTENT_TYPE
 from mesos_py.version import VERSION
 
@@ -29,9 +30,7 @@ Make: TypeAlias = Callable[[], Awaitable[bytes]]
 
 _NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
 _HEX: Final = re.compile(r"0[xX][0-9a-fA-F]{1,15}", re.ASCII)
-_CALLBACK: Final = re.compile(r"[A-Za-z0-9_$.\[\]]*", re.ASCII)
 _DURATION: Final = re.compile(r"[0-9]+(\.[0-9]+)?(ns|us|ms|secs|mins|hrs|days|weeks)", re.ASCII)
-_GZIPPED: Final = "-gzip"
 
 
 class OlderEndpoints:
@@ -123,7 +122,7 @@ class OlderEndpoints:
 
     async def flags(self, request: web.Request) -> web.Response:
         async def make() -> bytes:
-            return _json({"flags": self._flags})
+            return text({"flags": self._flags}).encode()
 
         return await self._page(request, "flags", make)
 
@@ -133,7 +132,7 @@ class OlderEndpoints:
             raise InvalidValue("timeout", timeout, "is no duration, such as 5secs")
 
         async def make() -> bytes:
-            return _json(dict(sorted(self.numbers().items())))
+            return text(dict(sorted(self.numbers().items()))).encode()
 
         return await self._page(request, ("metrics", self._leading.operator is None), make)
 
@@ -143,11 +142,9 @@ class OlderEndpoints:
         return web.Response(body=self._render(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _page(self, request: web.Request, key: Hashable, make: Make) -> web.Response:
-        callback = jsonp(request)
-        page = await self._cache.get(key, make)
-        if callback is not None:
-            return in_callback(callback, page.body)
-        return await _conditional(request, page)
+        # Asked for by a name that is none, it is not made.
+        callback_of(request.query)
+        return await answer(request, await self._cache.get(key, make))
 
 
 def about(operator: OperatorService, started_wall_s: float) -> About:
@@ -169,61 +166,11 @@ def about(operator: OperatorService, started_wall_s: float) -> About:
 # ---- What was asked ------------------------------------------------------------------
 
 
-def _number(text: str | None, absent: int) -> int:
+def _number(given: str | None, absent: int) -> int:
     """What is no number, or negative, counts as absent, as in Mesos."""
-    if text is not None and _NUMBER.fullmatch(text):
-        return int(text)
-    return int(text, 16) if text is not None and _HEX.fullmatch(text) else absent
+    if given is not None and _NUMBER.fullmatch(given):
+        return int(given)
+    return int(given, 16) if given is not None and _HEX.fullmatch(given) else absent
 
 
-def jsonp(request: web.Request) -> str | None:
-    """The function that the answer is to be handed to; None: none.  Raises InvalidValue."""
-    given = request.query.get("jsonp")
-    if given is not None and (len(given) > 200 or not _CALLBACK.fullmatch(given)):
-        raise InvalidValue("jsonp", given, "is no name of a function")
-    return given
-
-
-def _json(content: object) -> bytes:
-    return json.dumps(content, separators=(",", ":")).encode()
-
-
-# ---- Answers -------------------------------------------------------------------------
-
-
-def in_callback(callback: str, body: bytes) -> web.Response:
-    """The body as a script that calls a function with it."""
-    text = callback.encode() + b"(" + body + b")"
-    headers = {"Content-Type": "text/javascript", "X-Content-Type-Options": "nosniff"}
-    return web.Response(body=text, headers=headers)
-
-
-async def _conditional(request: web.Request, page: Page) -> web.Response:
-    """The page, as far as the client does not have it, and packed if it takes that."""
-    headers = {"Content-Type": "application/json", "ETag": page.etag, "Vary": "Accept-Encoding"}
-    packed = len(page.body) >= SMALL_BYTES and takes_gzip(request.headers.get("Accept-Encoding"))
-    if packed:
-        headers |= {"ETag": f'{page.etag[:-1]}{_GZIPPED}"', "Content-Encoding": "gzip"}
-    if _has(request.headers.getall("If-None-Match", []), page.etag):
-        kept = {name: headers[name] for name in ("ETag", "Vary")}
-        return web.Response(status=304, headers=kept)
-    return web.Response(body=await page.packed() if packed else page.body, headers=headers)
-
-
-def _has(given: list[str], etag: str) -> bool:
-    """Whether one of the entity tags names what `etag` does, packed or not."""
-    tags = {part.strip().removeprefix("W/") for line in given for part in line.split(",")}
-    return bool(tags & {"*", etag, f'{etag[:-1]}{_GZIPPED}"'})
-
-
-def takes_gzip(accepted: str | None) -> bool:
-    """Whether an Accept-Encoding header allows gzip (RFC 9110, section 12.5.3)."""
-    weights: dict[str, bool] = {}
-    for part in (accepted or "").lower().split(","):
-        coding, _, parameters = (each.strip() for each in part.partition(";"))
-        zero = re.fullmatch(r"q\s*=\s*0(\.0*)?", parameters)
-        weights[coding] = zero is None
-    return weights.get("gzip", weights.get("x-gzip", weights.get("*", False)))
-
-
-__all__ = ["OlderEndpoints", "about", "in_callback", "jsonp", "takes_gzip"]
+__all__ = ["OlderEndpoints", "about"]

@@ -14,7 +14,6 @@ from aiohttp import web
 from google.protobuf.message import Message
 
 from master.api.front import Leading
-from master.api.http.older import in_callback, jsonp
 from master.api.http.operator import Body, carry_out
 from master.api.http.sending_on import elsewhere
 from master.api.operator import OperatorService
@@ -22,6 +21,7 @@ from mesos_py.errors import InvalidValue
 from mesos_py.http.answers import not_allowed
 from mesos_py.http.jsonpb import as_object, from_object
 from mesos_py.http.media import Media
+from mesos_py.http.pages import json_answer
 from mesos_py.http.server import Routes
 from mesos_py.v1 import operator_pb2 as op
 from mesos_py.v1 import quota_pb2 as qt
@@ -177,12 +177,8 @@ async def _done(
 
 
 def _page(request: web.Request, found: Message | Iterable[Message]) -> web.Response:
-    callback = jsonp(request)
-    content: Any = as_object(found) if isinstance(found, Message) else list(map(as_object, found))
-    body = json.dumps(content, separators=(",", ":")).encode()
-    if callback is not None:
-        return in_callback(callback, body)
-    return web.Response(body=body, headers={"Content-Type": "application/json"})
+    shape: Any = as_object(found) if isinstance(found, Message) else list(map(as_object, found))
+    return json_answer(request, shape)
 
 
 __all__ = ["OlderCalls"]

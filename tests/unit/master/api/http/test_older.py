@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from master.api.http.older import takes_gzip
 from mesos_py.address import Address
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.master_http import http_master
@@ -152,25 +151,6 @@ async def test_pages_are_packed_for_who_takes_that(master):
     # What is small is sent as it is.
     head, _ = await master.ask("/flags", headers={"Accept-Encoding": "gzip"})
     assert "content-encoding" not in head.headers
-
-
-@pytest.mark.parametrize(
-    ("accepted", "taken"),
-    [
-        (None, False),
-        ("", False),
-        ("gzip", True),
-        ("GZIP;q=1.0", True),
-        ("x-gzip", True),
-        ("*", True),
-        ("*;q=0", False),
-        ("gzip; q=0.000, *", False),
-        ("identity", False),
-        ("br, deflate", False),
-    ],
-)
-def test_who_takes_gzip(accepted, taken):
-    assert takes_gzip(accepted) is taken
 
 
 # ---- Who answers -------------------------------------------------------------------------
