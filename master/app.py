@@ -88,7 +88,7 @@ class MasterDaemon:
             self.port = front.bind(flags.ip, flags.port)
             self._leading.own = Address(self._told_ip(), flags.advertise_port or self.port)
             # Before it stands for election: what is told there holds from then on.
-            await self._serve_http(stack)
+            http = await self._serve_http(stack)
             self._started_wall_s = SystemClock().now().wall_s
             leadership = self._leadership = Leadership(
                 self._leading,
@@ -97,10 +97,9 @@ class MasterDaemon:
                 self._open_storage,
                 self._make_term,
             )
-            numbers = Numbers(leadership)
-            front.serve(
-                self._leading, OperatorFront(self._leading, config.as_texts(flags), numbers.local)
-            )
+            numbers, told = Numbers(leadership), config.as_texts(flags)
+            front.serve(self._leading, OperatorFront(self._leading, told, numbers.local))
+            http.add_operators(told, lambda: rendered(numbers.families()))
             stack.push_async_callback(self._channels.close)
             await self._serve_metrics(stack, numbers)
             stack.push_async_callback(front.server.stop, rpc.LINK_TIMEOUTS.grace_s)
@@ -211,7 +210,7 @@ class MasterDaemon:
 
     # ---- HTTP, metrics and the end -------------------------------------------------
 
-    async def _serve_http(self, stack: contextlib.AsyncExitStack) -> None:
+    async def _serve_http(self, stack: contextlib.AsyncExitStack) -> HttpFront:
         """Raises PortInUse."""
         flags = self.flags
         limits = Limits(body_bytes=flags.http_max_body, connections=flags.http_max_connections)
@@ -223,6 +222,7 @@ class MasterDaemon:
         stack.push_async_callback(front.server.close)
         told = flags.advertise_http_port or self.http_port
         self._leading.own_http = Address(self._hostname, told)
+        return front
 
     async def _serve_metrics(self, stack: contextlib.AsyncExitStack, numbers: Numbers) -> None:
         """For Prometheus, if a port was given.  Raises PortInUse."""

@@ -13,6 +13,7 @@ from master.api.front import Leading
 from master.api.http.operators import add_operators
 from master.api.operator import OperatorService, Tenure
 from master.api.shell import Shell
+from mesos_py.address import Address, MasterAddress
 from mesos_py.http.server import HttpServer, Routes
 from tests.kit.core import World
 from tests.kit.raw_http import Connection, Head, connected, request
@@ -42,6 +43,12 @@ class HttpMaster:
             self.routes, self.leading, self.server.body, {"port": "5050"}, lambda: b"metrics 1\n"
         )
         self.client: Connection
+
+    def elsewhere(self) -> None:
+        """Another master leads, at //head:5050."""
+        self.leading.operator = None
+        other = self.leading.detected = MasterAddress("10.0.0.2", 5060)
+        other.http = Address("head", 5050)
 
     async def ask(
         self,

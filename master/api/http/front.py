@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from aiohttp import web
 
 from master.api.front import Leading
 from master.api.http.leader import redirect
+from master.api.http.operators import add_operators
 from master.api.http.scheduler import SchedulerApi
 from mesos_py.http.answers import HttpRefusal
 from mesos_py.http.auth import Credentials
@@ -33,6 +36,10 @@ class HttpFront:
         self.routes.add("/health", _health)
         self.routes.add("/version", _version)
         self.routes.add("/redirect", self._redirect, exact=True)
+
+    def add_operators(self, flags: Mapping[str, str], render: Callable[[], bytes]) -> None:
+        """As operators.add_operators."""
+        add_operators(self.routes, self._leading, self.server.body, flags, render)
 
     async def _redirect(self, _: web.Request) -> web.StreamResponse:
         """To the master that leads, also if that is this one."""

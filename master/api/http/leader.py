@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from master.api.front import Leading
+from master.api.operator import OperatorService
 from master.api.streams import Streams
 from mesos_py.address import Address
 from mesos_py.http.answers import HttpRefusal
@@ -27,12 +28,23 @@ def require_leading(leading: Leading, request: web.Request) -> Streams:
     """
     if leading.streams is not None:
         return leading.streams
+    raise _not_leading(leading, request)
+
+
+def require_operator(leading: Leading, request: web.Request) -> OperatorService:
+    """What the present leadership answers operators by.  Raises as require_leading."""
+    if leading.operator is not None:
+        return leading.operator
+    raise _not_leading(leading, request)
+
+
+def _not_leading(leading: Leading, request: web.Request) -> HttpRefusal:
     leader = leading.http_of_other()
     if leader is not None:
-        raise redirect(leader, str(request.rel_url.raw_path_qs))
+        return redirect(leader, str(request.rel_url.raw_path_qs))
     if leading.detected is None:
-        raise HttpRefusal(503, "No leader elected")
-    raise HttpRefusal(503, "this master is not ready to lead yet")
+        return HttpRefusal(503, "No leader elected")
+    return HttpRefusal(503, "this master is not ready to lead yet")
 
 
-__all__ = ["redirect", "require_leading"]
+__all__ = ["redirect", "require_leading", "require_operator"]

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from aiohttp import web
 
 from master.api.front import Leading
-from master.api.http.sending_on import elsewhere
+from master.api.http.leader import require_operator
 from master.api.older.metrics import snapshot
 from master.api.older.pages import DEFAULT_LIMIT, About, Pages, Wanted
 from master.api.operator import OperatorService
@@ -21,10 +21,8 @@ from mesos_py.http.pages import answer, callback_of
 from mesos_py.http.server import Routes
 from mesos_py.http.shapes import text
 from mesos_py.metrics import CONTENT_TYPE
-from mesos_py.version import VERSION
-
-# What clients of Mesos ask for before they use it.
-CAPABILITIES: Final = ("AGENT_UPDATE", "AGENT_DRAINING", "QUOTA_V2")
+from mesos_py.v1 import types_pb2 as pb
+from mesos_py.version import MESOS_VERSION
 
 Make: TypeAlias = Callable[[], Awaitable[bytes]]
 
@@ -107,9 +105,7 @@ class OlderEndpoints:
 
     def _led(self, request: web.Request) -> Pages:
         """The pages of this leadership.  Raises HttpRefusal when this master does not lead."""
-        operator = self._leading.operator
-        if operator is None:
-            raise elsewhere(self._leading, request)
+        operator = require_operator(self._leading, request)
         if operator is not self._operator or self._pages is None:
             # Who waits for a page of an earlier leadership still gets it.
             self._operator, self._cache = operator, PageCache(self._now_s)
@@ -151,14 +147,14 @@ def about(operator: OperatorService, started_wall_s: float) -> About:
     """What /state says of the master."""
     info = operator.cluster.info
     return About(
-        version=VERSION,
+        version=MESOS_VERSION,
         id=info.id,
         hostname=info.hostname,
         ip=info.address.ip,
         port=info.port,
         started_wall_s=started_wall_s,
         elected_wall_s=operator.tenure.elected_wall_s,
-        capabilities=CAPABILITIES,
+        capabilities=[pb.MasterInfo.Capability.Type.Name(each.type) for each in info.capabilities],
         flags=dict(operator.flags),
     )
 

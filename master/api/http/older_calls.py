@@ -14,8 +14,8 @@ from aiohttp import web
 from google.protobuf.message import Message
 
 from master.api.front import Leading
+from master.api.http.leader import require_operator
 from master.api.http.operator import Body, carry_out
-from master.api.http.sending_on import elsewhere
 from master.api.operator import OperatorService
 from mesos_py.errors import InvalidValue
 from mesos_py.http.answers import not_allowed
@@ -60,9 +60,7 @@ class OlderCalls:
     def _by_method(self, handlers: dict[str, Handler]) -> Callable[..., Awaitable[web.Response]]:
         async def answer(request: web.Request) -> web.Response:
             handler = handlers.get("GET" if request.method == "HEAD" else request.method)
-            operator = self._leading.operator
-            if operator is None:
-                raise elsewhere(self._leading, request)
+            operator = require_operator(self._leading, request)
             if handler is None:
                 raise not_allowed(request.method, *handlers)
             return await handler(request, operator)

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from master.api.front import Leading
 from master.api.http import writing
-from master.api.http.sending_on import elsewhere
+from master.api.http.leader import require_operator
 from master.api.http.watching import subscribe
 from master.api.operator import OperatorService
 from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound
@@ -70,7 +70,7 @@ class OperatorApi:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Raises MesosPyError for what is refused."""
-        self._leader(request)
+        require_operator(self._leading, request)
         if request.method != "POST":
             raise not_allowed(request.method, "POST")
         media = content_media(request.headers)
@@ -80,16 +80,11 @@ class OperatorApi:
             raise HttpRefusal(404, "path: this master has no files; see its log where it is kept")
         if call.type == Call.GET_METRICS:
             return await _answer(self._metrics(), accepted)
-        operator = self._leader(request)
+        # It may be over by now.
+        operator = require_operator(self._leading, request)
         if call.type == Call.SUBSCRIBE:
             return await subscribe(operator, request, accepted)
         return await carry_out(operator, call, accepted)
-
-    def _leader(self, request: web.Request) -> OperatorService:
-        operator = self._leading.operator
-        if operator is None:
-            raise elsewhere(self._leading, request)
-        return operator
 
     def _metrics(self) -> op.Response:
         numbers = sorted(self._numbers().items())
@@ -137,7 +132,7 @@ def _as_mesos_says(call: op.Call, error: MesosPyError) -> MesosPyError:
 async def _answer(response: op.Response, media: Media) -> web.Response:
     if response.type == op.Response.DONE:
         return empty(200)
-    writing.as_mesos(response)
+    await writing.as_mesos(response)
     data = await writing.body(response, media)
     return web.Response(body=data, headers={"Content-Type": media.value})
 

@@ -18,7 +18,12 @@ from mesos_py.v1 import operator_pb2 as op
 
 
 def _encoder(media: Media) -> Callable[[op.Event], bytes]:
-    return lambda event: recordio.framed(media.dumps(event))
+    def encode(event: op.Event) -> bytes:
+        if event.type == op.Event.AGENT_ADDED:
+            writing.agent_as_mesos(event.agent_added.agent)
+        return recordio.framed(media.dumps(event))
+
+    return encode
 
 
 # The same for all subscribers of a kind: an event is encoded once for all of them.
@@ -51,7 +56,7 @@ async def subscribe(
 
 
 async def _subscribed(state: op.Response, media: Media, interval_s: float) -> bytes:
-    writing.as_mesos(state)
+    await writing.as_mesos(state)
     if media is Media.JSON:
         content = await writing.state_object(state.get_state)
         within = f'"get_state":{content},"heartbeat_interval_seconds":{interval_s!r}'

@@ -12,7 +12,9 @@ from master.api.slices import SLICE_S, sliced
 from mesos_py.http import jsonpb
 from mesos_py.http.fields import OURS
 from mesos_py.http.media import Media
+from mesos_py.http.shapes import agent_pid, http_port
 from mesos_py.v1 import operator_pb2 as op
+from mesos_py.version import MESOS_VERSION
 
 Response: Final = op.Response
 
@@ -30,19 +32,29 @@ _LONG: Final = frozenset(
 _NOT_THERE: Final = frozenset({"unreachable", "gone", "expected"})
 
 
-def as_mesos(response: op.Response) -> None:
-    """Leave out what a client of Mesos would not know how to take."""
+async def as_mesos(response: op.Response, slice_s: float = SLICE_S) -> None:
+    """What is known to clients of Mesos, as it is known to them."""
     if response.type == Response.GET_AGENTS:
-        _registered_only(response.get_agents)
+        await _agents_as_mesos(response.get_agents, slice_s)
     elif response.type == Response.GET_STATE:
-        _registered_only(response.get_state.get_agents)
+        await _agents_as_mesos(response.get_state.get_agents, slice_s)
+    elif response.type == Response.GET_VERSION:
+        response.get_version.version_info.version = MESOS_VERSION
     elif response.type == Response.GET_WEIGHTS and not response.get_weights.weight_infos:
         response.ClearField("get_weights")
 
 
-def _registered_only(found: op.Response.GetAgents) -> None:
+def agent_as_mesos(agent: op.Response.GetAgents.Agent) -> None:
+    """Its port is that of its HTTP."""
+    info = agent.agent_info
+    info.port = http_port(info)
+    agent.pid = agent_pid(info)
+
+
+async def _agents_as_mesos(found: op.Response.GetAgents, slice_s: float) -> None:
     """Without those that are away for good; those that are to come back, by their own name."""
     agents = found.agents
+    await sliced(agent_as_mesos, agents, slice_s)
     away = [at for at, agent in enumerate(agents) if agent.state in _NOT_THERE]
     expected = [agents[at].agent_info for at in away if agents[at].state == "expected"]
     found.recovered_agents.extend(expected)
@@ -86,4 +98,4 @@ def _text(message: Any) -> str:
     return json.dumps(jsonpb.as_object(message), separators=(",", ":"))
 
 
-__all__ = ["as_mesos", "body", "state_object"]
+__all__ = ["agent_as_mesos", "as_mesos", "body", "state_object"]

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from mesos_py.address import Address
 from tests.kit.master_http import http_master
 
 WINDOW = {
@@ -120,7 +119,7 @@ async def test_other_methods_are_refused(master, method, path, allowed):
 
 async def test_who_does_not_lead_sends_everybody_on(master):
     master.leading.operator = None
-    master.leading.detected = Address("head", 5050)
+    master.elsewhere()
     for path in ("/weights", "/quota", "/teardown", "/maintenance/status", "/machine/up"):
         head, _ = await master.ask(path, b"x")
         assert (head.status, head.headers["location"]) == (307, f"//head:5050{path}")

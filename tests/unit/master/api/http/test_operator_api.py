@@ -7,9 +7,9 @@ import pytest
 
 from master.api.http.writing import as_mesos
 from mesos_py import logs
-from mesos_py.address import Address
 from mesos_py.v1 import operator_pb2 as op
 from mesos_py.v1 import types_pb2 as pb
+from mesos_py.version import MESOS_VERSION
 from tests.kit.master_http import JSON, http_master
 
 GET_HEALTH = b'{"type":"GET_HEALTH"}'
@@ -73,7 +73,9 @@ async def test_protobuf_comes_back_as_asked(master):
         headers = {"Content-Type": PROTOBUF, "Accept": accept}
         head, body = await master.ask("/api/v1", call, headers)
         assert (head.status, head.headers["content-type"]) == (200, PROTOBUF)
-        assert op.Response.FromString(body).type == op.Response.GET_VERSION
+        found = op.Response.FromString(body)
+        assert found.type == op.Response.GET_VERSION
+        assert found.get_version.version_info.version == MESOS_VERSION
     # Both allowed: JSON wins.
     headers["Accept"] = f"{PROTOBUF}, application/json"
     head, body = await master.ask("/api/v1", call, headers)
@@ -85,7 +87,7 @@ async def test_who_does_not_lead_sends_everybody_on(master):
     master.leading.operator = None
     head, body = await master.ask("/api/v1", GET_HEALTH, JSON)
     assert (head.status, b"No leader elected" in body) == (503, True)
-    master.leading.detected = Address("head", 5050)
+    master.elsewhere()
     for path in ("/api/v1?x=%20y", "/master/api/v1"):
         head, _ = await master.ask(path, GET_HEALTH, JSON)
         assert (head.status, head.headers["location"]) == (307, f"//head:5050{path}")
@@ -117,8 +119,10 @@ async def test_state_in_both_forms_is_the_same(master):
     [task] = found["get_tasks"]["tasks"]
     assert (task["task_id"], task["state"]) == ({"value": "t1"}, "TASK_STAGING")
     [agent] = found["get_agents"]["agents"]
-    # What is ours only is not shown to clients of Mesos.
+    # What is ours only is not shown to clients of Mesos; of ports it knows that of HTTP.
     assert "state" not in agent
+    port = agent["agent_info"]["port"]
+    assert agent["pid"] == f"slave(1)@127.0.0.1:{port}"
     assert agent["active"] is True
     call = op.Call(type=op.Call.GET_STATE).SerializeToString()
     head, body = await master.ask("/api/v1", call, {"Content-Type": PROTOBUF, "Accept": PROTOBUF})
@@ -147,7 +151,7 @@ async def test_agents_that_are_to_come_back_have_a_list_of_their_own(master):
     for name, state in (("a", "connected"), ("b", "expected"), ("c", "gone"), ("d", "expected")):
         agents.agents.add(agent_info=pb.AgentInfo(hostname=name), state=state)
     response = op.Response(type=op.Response.GET_AGENTS, get_agents=agents)
-    as_mesos(response)
+    await as_mesos(response)
     assert [each.agent_info.hostname for each in response.get_agents.agents] == ["a"]
     assert [each.hostname for each in response.get_agents.recovered_agents] == ["b", "d"]
 
