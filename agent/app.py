@@ -144,8 +144,7 @@ class AgentDaemon:
         stack.push_async_callback(executor_server.close)
         metrics = Metrics(prefix=PREFIX)
         keeper = await self._keeper(stack, metrics)
-        http = await self._http(stack, keeper)
-        http.count(metrics)
+        http = await self._http(stack, keeper, metrics)
         info.http_port = flags.advertise_http_port or http.port
         work_dir = str(self.work_dir)
         files_url = f"http://{Address(info.ip or info.hostname, info.http_port)}/files"
@@ -199,10 +198,13 @@ class AgentDaemon:
         stack.push_async_callback(keeper.close)
         return keeper
 
-    async def _http(self, stack: contextlib.AsyncExitStack, keeper: SandboxKeeper) -> AgentHttp:
+    async def _http(
+        self, stack: contextlib.AsyncExitStack, keeper: SandboxKeeper, metrics: Metrics
+    ) -> AgentHttp:
         http = AgentHttp(self.work_dir, keeper.files, self.flags)
         stack.push_async_callback(http.close)
         await http.serve(self.flags.ip, self.flags.http_port)
+        http.count(metrics)
         return http
 
     def _told(self) -> Told:

@@ -18,7 +18,6 @@ from master.api.maintenance import MaintenanceCalls
 from master.api.roles import RoleCalls
 from master.api.shell import Shell
 from master.api.snapshots import Answer, Snapshots
-from master.api.verbosity import Verbosity
 from master.core import explain
 from master.core.cluster import Cluster
 from master.core.records import Framework, Task
@@ -28,6 +27,7 @@ from mesos_py.states import is_terminal, short_name
 from mesos_py.v1 import agent_pb2, operator_pb2_grpc
 from mesos_py.v1 import operator_pb2 as op
 from mesos_py.v1 import types_pb2 as pb
+from mesos_py.verbosity import Verbosity
 from mesos_py.version import VERSION
 
 log = logs.get("master.operator")
@@ -139,6 +139,15 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
             leading=True,
         )
         return op.Response(type=op.Response.GET_MASTER, get_master=answer)
+
+    def get_logging_level(self, _: op.Call) -> op.Response:
+        found = op.Response.GetLoggingLevel(level=self.verbosity.level)
+        return op.Response(type=op.Response.GET_LOGGING_LEVEL, get_logging_level=found)
+
+    def set_logging_level(self, call: op.Call) -> op.Response:
+        asked = call.set_logging_level
+        self.verbosity.set(asked.level, asked.duration.nanoseconds / 1e9)
+        return op.Response(type=op.Response.DONE)
 
     def get_tasks(self, call: op.Call) -> Answer:
         wanted = call.get_tasks
@@ -283,8 +292,8 @@ HANDLERS: Final[dict[int, Handler]] = {
     op.Call.GET_FLAGS: OperatorService.get_flags,
     op.Call.GET_VERSION: OperatorService.get_version,
     op.Call.GET_METRICS: OperatorService.get_metrics,
-    op.Call.GET_LOGGING_LEVEL: lambda service, call: service.verbosity.get(call),
-    op.Call.SET_LOGGING_LEVEL: lambda service, call: service.verbosity.set(call),
+    op.Call.GET_LOGGING_LEVEL: OperatorService.get_logging_level,
+    op.Call.SET_LOGGING_LEVEL: OperatorService.set_logging_level,
     op.Call.GET_STATE: lambda service, _: service.snapshots.state(),
     op.Call.GET_AGENTS: lambda service, _: service.snapshots.agents(),
     op.Call.GET_FRAMEWORKS: lambda service, _: service.snapshots.frameworks(),
