@@ -169,15 +169,20 @@ class Executor:
     # Its tasks that have ended, for operators.
     completed: list[Task] = field(default_factory=list)
 
-    def fill(self, status: pb.ContainerStatus) -> None:
-        """What a task's status says of its container."""
+    def fill(self, status: pb.ContainerStatus, task: pb.TaskInfo, agent_ip: str) -> None:
+        """What a status of `task` says of its container.  One without a network of its own
+        is found at the agent's address."""
         status.container_id.value = self.container_id
         if self.pid is not None:
             status.executor_pid = self.pid
-        if self.addresses:
+        addresses = self.addresses
+        if not addresses and agent_ip and not status.network_infos:
+            holder = self.info if self.info is not None else task
+            addresses = (agent_ip,) if _on_the_agents_network(holder.container) else ()
+        if addresses:
             del status.network_infos[:]
             network = status.network_infos.add()
-            for address in self.addresses:
+            for address in addresses:
                 kind = pb.NetworkInfo.IPv6 if ":" in address else pb.NetworkInfo.IPv4
                 network.ip_addresses.add(protocol=kind, ip_address=address)
 
@@ -188,6 +193,13 @@ class Executor:
     @property
     def ending(self) -> bool:
         return self.deadline_s is not None
+
+
+def _on_the_agents_network(container: pb.ContainerInfo) -> bool:
+    docker = pb.ContainerInfo.DockerInfo
+    if container.type == pb.ContainerInfo.DOCKER:
+        return container.docker.network in (docker.UNSPECIFIED, docker.HOST)
+    return not container.network_infos
 
 
 class Place(NamedTuple):

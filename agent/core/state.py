@@ -234,7 +234,7 @@ class AgentState:
         if task.form is None:
             form = task.form = pb.TaskStatus(task_id=task.info.task_id, agent_id=self.info.id)
             form.executor_id.value = task.executor.key[1]
-            task.executor.fill(form.container_status)
+            task.executor.fill(form.container_status, task.info, self.info.ip)
         return task.form
 
     def report_cause(self, task: Task, cause: Cause, now: Now, exit: Exit | None = None) -> None:

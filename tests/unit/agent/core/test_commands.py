@@ -491,6 +491,43 @@ def test_a_containers_own_addresses_are_in_its_tasks_statuses():
     ]
 
 
+Docker = pb.ContainerInfo.DockerInfo
+
+
+@pytest.mark.parametrize(
+    ("container", "found"),
+    [
+        (None, True),
+        (pb.ContainerInfo(type=pb.ContainerInfo.MESOS), True),
+        (pb.ContainerInfo(type=pb.ContainerInfo.DOCKER, docker=Docker(image="i")), True),
+        (
+            pb.ContainerInfo(
+                type=pb.ContainerInfo.DOCKER, docker=Docker(image="i", network=Docker.BRIDGE)
+            ),
+            False,
+        ),
+        (
+            pb.ContainerInfo(
+                type=pb.ContainerInfo.MESOS, network_infos=[pb.NetworkInfo(name="mesos-py")]
+            ),
+            False,
+        ),
+    ],
+)
+def test_a_container_on_the_agents_network_is_found_at_the_agents_address(container, found):
+    world = AgentWorld(provided=frozenset({"networks", "docker"}))
+    world.core.state.info.ip = "10.0.0.2"
+    world.run(command("t", container=container) if container is not None else command("t"))
+    status = world.updates("t")[0].status
+    assert status.state == pb.TASK_STARTING, status
+    addresses = [
+        each.ip_address
+        for network in status.container_status.network_infos
+        for each in network.ip_addresses
+    ]
+    assert addresses == (["10.0.0.2"] if found else [])
+
+
 def test_addresses_of_a_container_that_nobody_knows_are_dropped():
     world = AgentWorld()
     world.core.on_container_addressed("nobody", ("10.213.0.2",))
