@@ -13,6 +13,7 @@ import binascii
 import json
 import math
 import re
+from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -39,40 +40,84 @@ def dumps(message: Message, *, ours: bool = False) -> bytes:
 
 def as_object(message: Message, *, ours: bool = False) -> dict[str, Any]:
     """The message as what `json` writes, for who puts it into something larger."""
-    fields = fields_of(message.DESCRIPTOR)
-    by_number = fields.by_number
+    return _written(message, _plan(message.DESCRIPTOR, ours))
+
+
+class _Plan:
+    """How messages of one kind are written.  Made once: an offer has twenty of them."""
+
+    __slots__ = ("always", "writers")
+
+    def __init__(self) -> None:
+        # By number: the member's name, and how its value is written (None: as it is).
+        self.writers: dict[int, tuple[str, Callable[[Any], Any] | None]] = {}
+        # What is there also when it is not set.
+        self.always: list[tuple[str, Any]] = []
+
+
+_PLANS: Final[dict[tuple[Any, bool], _Plan]] = {}
+
+
+def _plan(descriptor: Any, ours: bool) -> _Plan:
+    plan = _PLANS.get((descriptor, ours))
+    if plan is None:
+        # Known before it is complete: a message may have others of its kind in it.
+        plan = _PLANS[descriptor, ours] = _Plan()
+        fields = fields_of(descriptor)
+        for of in fields.by_number.values():
+            if ours or of.number < OURS:
+                plan.writers[of.number] = of.name, _writer(of, ours)
+        for of, value in fields.written:
+            write = _single(of, ours)
+            plan.always.append((of.name, value if write is None else write(value)))
+    return plan
+
+
+def _written(message: Message, plan: _Plan) -> dict[str, Any]:
+    writers = plan.writers
     made: dict[str, Any] = {}
     for descriptor, value in message.ListFields():
-        of = by_number[descriptor.number]
-        if of.number >= OURS and not ours:
-            continue
-        if of.repeated:
-            made[of.name] = [_out(of, item, ours) for item in value]
-        elif of.key is not None:
-            made[of.name] = {str(key): _out(of, value[key], ours) for key in value}
-        else:
-            made[of.name] = _out(of, value, ours)
-    for of, value in fields.written:
-        if of.name not in made:
-            made[of.name] = _out(of, value, ours)
+        known = writers.get(descriptor.number)
+        if known is not None:
+            name, write = known
+            made[name] = value if write is None else write(value)
+    for name, value in plan.always:
+        if name not in made:
+            made[name] = value
     return made
 
 
-def _out(of: Field, value: Any, ours: bool) -> Any:
+def _writer(of: Field, ours: bool) -> Callable[[Any], Any] | None:
+    write = _single(of, ours)
+    if of.repeated:
+        return list if write is None else lambda items: [write(item) for item in items]
+    if of.key is not None:
+        if write is None:
+            return lambda items: {str(key): items[key] for key in items}
+        return lambda items: {str(key): write(items[key]) for key in items}
+    return write
+
+
+def _single(of: Field, ours: bool) -> Callable[[Any], Any] | None:
+    """How one value of the field is written; None: as it is."""
     if of.message is not None:
-        return as_object(value, ours=ours)
+        plan = _plan(of.message, ours)
+        return lambda message: _written(message, plan)
     match of.type:
         case FieldDescriptor.TYPE_ENUM:
+            names = of.enum_names
             # A number that has no name here came from a peer that is newer.
-            return of.enum_names.get(value, value)
+            return lambda number: names.get(number, number)
         case FieldDescriptor.TYPE_BYTES:
-            return base64.b64encode(value).decode()
+            return lambda data: base64.b64encode(data).decode()
         case FieldDescriptor.TYPE_DOUBLE | FieldDescriptor.TYPE_FLOAT:
-            return value if math.isfinite(value) else _infinite(value)
-    return value
+            return _double
+    return None
 
 
-def _infinite(value: float) -> str:
+def _double(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
     return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
 
 
