@@ -13,6 +13,7 @@ from pathlib import Path
 from master.api.agents import AgentChannels
 from master.api.front import Front, Leading, OperatorFront
 from master.api.http.front import HttpFront
+from master.api.http.numbers import http_families
 from master.api.numbers import Numbers
 from master.api.turns import Turns
 from master.flags import MasterFlags, parse_weights
@@ -231,7 +232,8 @@ class MasterDaemon:
         from mesos_py.exposition import MetricsServer
 
         async def render() -> bytes:
-            return rendered(numbers.families())
+            http = http_families(self.http.server) if self.http is not None else []
+            return rendered([*numbers.families(), *http])
 
         server = MetricsServer(render)
         await server.start(self.flags.ip, self.flags.metrics_port)

@@ -92,6 +92,12 @@ class HttpServer:
         self.answered: dict[int, int] = {}
         self.failures = self.crowded_out = 0
 
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        server = self._runner.server if self._runner is not None else None
+        return len(server.connections) if server is not None else 0
+
     async def start(self, ip: str, port: int, flag: str = "http-port") -> int:
         """Listen; the port (0 picks one).  Raises PortInUse."""
         limits = self._limits
