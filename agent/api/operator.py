@@ -66,6 +66,10 @@ class AgentOperator(AgentOperatorServiceServicer):
         made = handler(self, call)
         return made if isinstance(made, Response) else await made
 
+    def has_container(self, container_id: str) -> bool:
+        """Whether it is one of a task or an executor, whose processes are not gone."""
+        return container_id in self._s.containers
+
     def close(self) -> None:
         """What was changed for a time is as before."""
         self._verbosity.end()

@@ -22,8 +22,6 @@ def located(path: str, work_dir: str, agent_id: str) -> Location:
     Raises NotFound for a path that is that of no sandbox, and InvalidValue for one that
     begins in a sandbox and leads out of it.
     """
-    if not path:
-        raise InvalidValue("path", path, "must be there: path=VALUE")
     if len(path) > MAX_CHARS or "\0" in path:
         raise InvalidValue("path", path, f"must have at most {MAX_CHARS} characters, none null")
     names = _names(path)

@@ -103,6 +103,10 @@ def task_shown(s: AgentState, task: Task) -> pb.Task:
     message = task_message(task, s.agent_id, s.updates.head(task.key))
     del message.statuses[:]
     message.statuses.extend(task.statuses)
+    if task.statuses and not message.HasField("status_update_state"):
+        # All are acknowledged.
+        message.status_update_state = task.statuses[-1].state
+        message.status_update_uuid = task.statuses[-1].uuid
     if task.info.command.HasField("user"):
         message.user = task.info.command.user
     else:

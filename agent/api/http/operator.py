@@ -5,6 +5,7 @@ The order of the checks, and which status each gives, are those of Mesos.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NamedTuple
 
 from aiohttp import web
@@ -21,6 +22,7 @@ from mesos_py.http.recordio import Reader
 from mesos_py.http.server import HttpServer, empty
 from mesos_py.http.shapes import text
 from mesos_py.slices import SLICE_S, sliced
+from mesos_py.v1 import types_pb2 as pb
 from mesos_py.v1.agent_operator_pb2 import Call, Response
 from mesos_py.version import MESOS_VERSION
 
@@ -48,6 +50,7 @@ _ABOUT_LAUNCHED: Final = {
     Call.ATTACH_CONTAINER_INPUT: "attach_container_input",
     Call.ATTACH_CONTAINER_OUTPUT: "attach_container_output",
 }
+_CONTAINER_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,242}", re.ASCII)
 _NO_LAUNCHES: Final = "this agent launches no containers but those of tasks and executors"
 _NO_PROVIDERS: Final = "this agent has no resource providers"
 _NOT_THERE: Final = {
@@ -94,7 +97,7 @@ class OperatorApi:
             name = Call.Type.Name(call.type)
             raise HttpRefusal(415, f"Content-Type: a stream is nothing for {name}")
         media = _wanted(request, call)
-        _refuse_what_is_not_there(call)
+        _refuse_what_is_not_there(operator, call)
         response = await operator.answer(call)
         if response.type == Response.DONE:
             return empty(200)
@@ -127,6 +130,19 @@ def check(call: Call) -> None:
         return
     if not call.HasField(member):  # type: ignore[arg-type]
         raise InvalidValue(member, "", "must be there")
+    body = getattr(call, member)
+    if "container_id" in body.DESCRIPTOR.fields_by_name:
+        _check_container(f"{member}.container_id", body.container_id)
+        if "nested" in member and not body.container_id.HasField("parent"):
+            raise InvalidValue(f"{member}.container_id.parent", "", "must be there")
+
+
+def _check_container(field: str, given: pb.ContainerID) -> None:
+    if not _CONTAINER_ID.fullmatch(given.value):
+        must = "must be of letters, digits, '-' and '_', and have from 1 to 242 of them"
+        raise InvalidValue(f"{field}.value", given.value, must)
+    if given.HasField("parent"):
+        _check_container(f"{field}.parent", given.parent)
 
 
 def _wanted(request: web.Request, call: Call) -> Media:
@@ -140,14 +156,18 @@ def _wanted(request: web.Request, call: Call) -> Media:
     return accepted_media(request.headers)
 
 
-def _refuse_what_is_not_there(call: Call) -> None:
+def _refuse_what_is_not_there(operator: AgentOperator, call: Call) -> None:
     why = _NOT_THERE.get(call.type)
     if why is not None:
         raise HttpRefusal(501, f"type: {Call.Type.Name(call.type)}: {why}")
     member = _ABOUT_LAUNCHED.get(call.type)
-    if member is not None:
-        named = getattr(call, member).container_id.value
-        raise NotFound("container", named, f"cannot be found: {_NO_LAUNCHES}")
+    if member is None:
+        return
+    named = getattr(call, member).container_id.value
+    if operator.has_container(named):
+        why = f"container {named!r} is that of a task or an executor"
+        raise HttpRefusal(501, f"type: {Call.Type.Name(call.type)}: {why}")
+    raise NotFound("container", named, f"cannot be found: {_NO_LAUNCHES}")
 
 
 # ---- Answers ----------------------------------------------------------------------------

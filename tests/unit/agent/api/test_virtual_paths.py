@@ -36,6 +36,7 @@ def test_a_path_means_a_place(path, location):
 @pytest.mark.parametrize(
     "path",
     [
+        "",
         "/",
         "/etc/passwd",
         "stdout",
@@ -57,9 +58,7 @@ def test_what_is_in_no_sandbox_is_not_found(path):
         place(path)
 
 
-@pytest.mark.parametrize(
-    "path", ["", f"{RUN}/..", f"{RUN}/a/../../b", f"{RUN}/a\0b", "/" + "x" * 9000]
-)
+@pytest.mark.parametrize("path", [f"{RUN}/..", f"{RUN}/a/../../b", f"{RUN}/a\0b", "/" + "x" * 9000])
 def test_what_leads_out_of_a_sandbox_is_refused(path):
     with pytest.raises(InvalidValue, match="path"):
         place(path)

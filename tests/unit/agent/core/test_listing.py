@@ -23,6 +23,9 @@ def test_tasks_by_what_is_to_be_said_of_them():
     assert ids(found.completed_tasks) == ["settled"]
     assert ids(found.queued_tasks) == ["queued"]
     assert not found.pending_tasks
+    (settled,) = found.completed_tasks
+    assert settled.status_update_state == pb.TASK_FINISHED
+    assert settled.status_update_uuid == settled.statuses[-1].uuid
     (waits,) = found.terminated_tasks
     assert [each.state for each in waits.statuses] == [
         pb.TASK_STARTING,

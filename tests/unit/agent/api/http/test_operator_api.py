@@ -165,7 +165,8 @@ async def test_streams_of_calls(scene):
     async def status(body, headers=RECORDS):
         return (await scene.ask(body, headers))[0]
 
-    attach = {"type": "ATTACH_CONTAINER_INPUT", "attach_container_input": {}}
+    which = {"container_id": {"value": "c9"}}
+    attach = {"type": "ATTACH_CONTAINER_INPUT", "attach_container_input": which}
     assert await status(b"", {"Content-Type": "application/recordio"}) == 400
     assert await status(b"", {**RECORDS, "Message-Content-Type": "text/plain"}) == 415
     assert await status(b"") == 400
@@ -180,6 +181,29 @@ async def test_a_call_must_have_its_member(scene, name):
     status, body = await scene.ask({"type": name})
     assert status == 400
     assert name.lower().encode() in body
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+async def test_the_id_of_a_container_must_be_one(scene, name):
+    async def status(container_id):
+        member = {"container_id": container_id}
+        return (await scene.ask({"type": name, name.lower(): member}))[0]
+
+    parent = {"value": "c1"}
+    for value in ("", "a/b", "a.b", "é", "x" * 243):
+        assert await status({"value": value, "parent": parent}) == 400, value
+    assert await status({"value": "c9", "parent": {"value": "a b"}}) == 400
+    assert (await status({"value": "c9"}) == 400) is ("NESTED" in name)
+    if name != "ATTACH_CONTAINER_INPUT":
+        assert (await scene.ask({"type": name, name.lower(): {}}))[0] == 400
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+async def test_a_container_of_an_executor_is_there_but_nothing_for_such_calls(scene, name):
+    scene.world.run(command("t1"))
+    member = {"container_id": {"value": scene.world.container("t1")}}
+    status, _body = await scene.ask({"type": name, name.lower(): member})
+    assert status == (400 if "NESTED" in name else 501)
 
 
 @pytest.mark.parametrize("name", [*PROVIDERS, *LAUNCHED])
@@ -267,7 +291,7 @@ async def test_the_log_says_more_for_a_time(scene):
 
 
 async def test_what_a_path_leads_to(scene):
-    for name, status in (("nope", 404), ("..", 400), ("", 400)):
+    for name, status in (("nope", 404), ("..", 400), ("", 404)):
         path = f"/frameworks/F1/executors/t1/runs/latest/{name}" if name else ""
         for kind in ("LIST_FILES", "READ_FILE"):
             body = {"type": kind, kind.lower(): {"path": path, "offset": 0}}
