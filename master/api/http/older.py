@@ -17,7 +17,8 @@ from master.api.operator import OperatorService
 from mesos_py.errors import InvalidValue
 from mesos_py.http.cache import PageCache
 from mesos_py.http.jsonpb import as_object
-from mesos_py.http.pages import answer, callback_of
+from mesos_py.http.numbers import system
+from mesos_py.http.pages import answer, callback_of, json_answer
 from mesos_py.http.server import Routes
 from mesos_py.http.shapes import text
 from mesos_py.metrics import CONTENT_TYPE
@@ -63,6 +64,7 @@ class OlderEndpoints:
         routes.add("/roles", self.roles)
         routes.add("/flags", self.flags)
         routes.add("/metrics/snapshot", self.metrics)
+        routes.add("/system/stats.json", self.system)
         if self._render is not None:
             routes.add("/metrics", self.prometheus, exact=True)
 
@@ -131,6 +133,14 @@ class OlderEndpoints:
             return text(dict(sorted(self.numbers().items()))).encode()
 
         return await self._page(request, ("metrics", self._leading.operator is None), make)
+
+    async def system(self, request: web.Request) -> web.Response:
+        """The machine's numbers, under the names that they had first."""
+        shape = {
+            name.removeprefix("system/").replace("load_", "avg_load_"): value
+            for name, value in sorted(system().items())
+        }
+        return json_answer(request, shape)
 
     async def prometheus(self, _: web.Request) -> web.Response:
         """Our own numbers, under their own names."""

@@ -18,7 +18,7 @@ from master.api.http.leader import require_operator
 from master.api.http.operator import Body, carry_out
 from master.api.operator import OperatorService
 from mesos_py.errors import InvalidValue
-from mesos_py.http.answers import not_allowed
+from mesos_py.http.answers import HttpRefusal, not_allowed
 from mesos_py.http.jsonpb import as_object, from_object
 from mesos_py.http.media import Media
 from mesos_py.http.pages import json_answer
@@ -30,6 +30,10 @@ from mesos_py.v1 import types_pb2 as pb
 Call: Final = op.Call
 # Given who leads: what is to be carried out, or answered.
 Handler: TypeAlias = Callable[[web.Request, OperatorService], Awaitable[web.Response]]
+
+
+# What Mesos has for reservations and volumes.
+_NOT_THERE: Final = ("/reserve", "/unreserve", "/create-volumes", "/destroy-volumes")
 
 
 class OlderCalls:
@@ -54,6 +58,7 @@ class OlderCalls:
             "/machine/down": {"POST": self.machine_down},
             "/machine/up": {"POST": self.machine_up},
         }
+        rows |= {key: {"POST": _refuse} for key in _NOT_THERE}
         for path, handlers in rows.items():
             routes.add(path, self._by_method(handlers))
 
@@ -140,6 +145,11 @@ class OlderCalls:
         machines = _array(await self._body(request))
         asked = from_object(Call.StopMaintenance, {"machines": machines})
         return await _done(operator, Call(type=Call.STOP_MAINTENANCE, stop_maintenance=asked))
+
+
+async def _refuse(request: web.Request, _: OperatorService) -> web.Response:
+    path = request.rel_url.path
+    raise HttpRefusal(501, f"path: {path!r}: this master has no reservations and no volumes")
 
 
 def _array(data: bytes) -> list[Any]:

@@ -117,6 +117,12 @@ async def test_the_timeout_of_metrics_must_be_one(master, given, status):
     assert head.status == status
 
 
+async def test_the_machine_has_numbers_of_its_own(master):
+    found = await master.page("/system/stats.json")
+    assert found["cpus_total"] >= 1.0
+    assert set(found) >= {"avg_load_1min", "mem_total_bytes", "mem_free_bytes"}
+
+
 async def test_prometheus_has_our_own_numbers(master):
     head, body = await master.ask("/metrics")
     assert (head.status, body) == (200, b"metrics 1\n")

@@ -101,6 +101,13 @@ async def test_machines_go_down_and_up(master):
 
 
 @pytest.mark.parametrize(
+    "path", ["/reserve", "/unreserve", "/create-volumes", "/master/destroy-volumes"]
+)
+async def test_reservations_and_volumes_are_refused_in_words(master, path):
+    assert await say(master, path, "slaveId=x&resources=[]") == 501
+
+
+@pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [
         ("POST", "/weights", "GET, PUT"),
