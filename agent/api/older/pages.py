@@ -17,7 +17,7 @@ from agent.core.listing import Container
 from agent.core.records import Executor, Framework, Task
 from agent.core.state import AgentState
 from mesos_py.http.shapes import AsJson, Shape, joined, text
-from mesos_py.slices import SLICE_S, sliced
+from mesos_py.slices import SLICE_S, Pace, sliced
 
 T = TypeVar("T")
 
@@ -60,9 +60,10 @@ class Pages:
         )
         books = [_Book(s, each) for each in listing.present(s)]
         completed = [_Book(s, each) for each in listing.completed(s)]
+        pace = Pace(self._slice_s)
         lists = {
-            "frameworks": [await self._framework(book) for book in books],
-            "completed_frameworks": [await self._framework(book) for book in completed],
+            "frameworks": [await self._framework(book, pace) for book in books],
+            "completed_frameworks": [await self._framework(book, pace) for book in completed],
         }
         return joined(head, lists).encode()
 
@@ -84,27 +85,33 @@ class Pages:
 
     # ---- Parts --------------------------------------------------------------------
 
-    async def _framework(self, book: _Book) -> str:
+    async def _framework(self, book: _Book, pace: Pace) -> str:
         lists = {
-            "executors": [await self._executor(page) for page in book.executors],
-            "completed_executors": [await self._executor(page) for page in book.completed],
+            "executors": [await self._executor(page, pace) for page in book.executors],
+            "completed_executors": [await self._executor(page, pace) for page in book.completed],
         }
         return joined(shapes.framework(book.framework), lists)
 
-    async def _executor(self, page: _Page) -> str:
+    async def _executor(self, page: _Page, pace: Pace) -> str:
         s, given = self._s, page.executor
         directory = posixpath.join(s.settings.work_dir, *given.sandbox)
+        head = shapes.executor(given, directory)
         lists = {
-            "tasks": await self._each(self._task, page.tasks),
-            "queued_tasks": await self._each(
-                lambda each: shapes.queued(s, each, self._as_json), page.queued
-            ),
-            "completed_tasks": await self._each(self._task, page.completed),
+            "tasks": await self._tasks(shapes.task, page.tasks, pace),
+            "queued_tasks": await self._tasks(shapes.queued, page.queued, pace),
+            "completed_tasks": await self._tasks(shapes.task, page.completed, pace),
         }
-        return joined(shapes.executor(given, directory), lists)
+        await pace.step()
+        return joined(head, lists)
 
-    def _task(self, given: Task) -> Shape:
-        return shapes.task(self._s, given, self._as_json)
+    async def _tasks(
+        self, shape: Callable[[AgentState, Task, AsJson], Shape], tasks: list[Task], pace: Pace
+    ) -> list[str]:
+        made: list[str] = []
+        for task in tasks:
+            made.append(text(shape(self._s, task, self._as_json)))
+            await pace.step()
+        return made
 
     def _source(self, given: Container) -> str:
         executor = self._s.containers.get(given.container_id.value)

@@ -1,6 +1,7 @@
 """/state and its siblings of an agent: what is in them.  Keys: those that an agent of Apache
 Mesos 1.11 was seen to answer, but for what only it can know (git_sha, git_tag)."""
 
+import asyncio
 import json
 
 import pytest
@@ -221,3 +222,20 @@ async def test_a_container_of_which_nothing_is_known_is_not_in_the_statistics(wo
     assert json.loads(await pages.statistics()) == []
     (container,) = json.loads(await pages.containers())
     assert "statistics" not in container
+
+
+async def test_others_have_their_turn_between_executors(world, pages):
+    """Each of a command has one task: a slice must not be a list's."""
+    world.run(*(command(f"t{number}") for number in range(5)))
+    turns = 0
+
+    async def other():
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    running = asyncio.create_task(other())
+    await pages.state()
+    running.cancel()
+    assert turns >= 5
