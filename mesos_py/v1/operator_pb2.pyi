@@ -831,18 +831,23 @@ class Response(_message.Message):
                 allocated_resources: _abc.Iterable[_types_pb2.Resource] | None = ...,
                 offered_resources: _abc.Iterable[_types_pb2.Resource] | None = ...,
                 capabilities: _abc.Iterable[_types_pb2.AgentInfo.Capability] | None = ...,
-                deactivated: _builtins.bool = ...,
+                deactivated: _builtins.bool | None = ...,
                 drain_info: _types_pb2.DrainInfo | None = ...,
                 state: _builtins.str = ...,
                 unreachable_time: _types_pb2.TimeInfo | None = ...,
                 running_tasks: _builtins.int = ...,
             ) -> None: ...
-            _HasFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "agent_info", b"agent_info", "drain_info", b"drain_info", "pid", b"pid", "registered_time", b"registered_time", "reregistered_time", b"reregistered_time", "unreachable_time", b"unreachable_time"]  # noqa: Y015
+            _HasFieldArgType: _TypeAlias = _typing.Literal["_deactivated", b"_deactivated", "_pid", b"_pid", "agent_info", b"agent_info", "deactivated", b"deactivated", "drain_info", b"drain_info", "pid", b"pid", "registered_time", b"registered_time", "reregistered_time", b"reregistered_time", "unreachable_time", b"unreachable_time"]  # noqa: Y015
             def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-            _ClearFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "active", b"active", "agent_info", b"agent_info", "allocated_resources", b"allocated_resources", "capabilities", b"capabilities", "deactivated", b"deactivated", "drain_info", b"drain_info", "offered_resources", b"offered_resources", "pid", b"pid", "registered_time", b"registered_time", "reregistered_time", b"reregistered_time", "running_tasks", b"running_tasks", "state", b"state", "total_resources", b"total_resources", "unreachable_time", b"unreachable_time", "version", b"version"]  # noqa: Y015
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["_deactivated", b"_deactivated", "_pid", b"_pid", "active", b"active", "agent_info", b"agent_info", "allocated_resources", b"allocated_resources", "capabilities", b"capabilities", "deactivated", b"deactivated", "drain_info", b"drain_info", "offered_resources", b"offered_resources", "pid", b"pid", "registered_time", b"registered_time", "reregistered_time", b"reregistered_time", "running_tasks", b"running_tasks", "state", b"state", "total_resources", b"total_resources", "unreachable_time", b"unreachable_time", "version", b"version"]  # noqa: Y015
             def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            _WhichOneofReturnType__deactivated: _TypeAlias = _typing.Literal["deactivated"]  # noqa: Y015
+            _WhichOneofArgType__deactivated: _TypeAlias = _typing.Literal["_deactivated", b"_deactivated"]  # noqa: Y015
             _WhichOneofReturnType__pid: _TypeAlias = _typing.Literal["pid"]  # noqa: Y015
             _WhichOneofArgType__pid: _TypeAlias = _typing.Literal["_pid", b"_pid"]  # noqa: Y015
+            @_typing.overload
+            def WhichOneof(self, oneof_group: _WhichOneofArgType__deactivated) -> _WhichOneofReturnType__deactivated | None: ...
+            @_typing.overload
             def WhichOneof(self, oneof_group: _WhichOneofArgType__pid) -> _WhichOneofReturnType__pid | None: ...
 
         AGENTS_FIELD_NUMBER: _builtins.int

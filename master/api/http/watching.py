@@ -19,8 +19,7 @@ from mesos_py.v1 import operator_pb2 as op
 
 def _encoder(media: Media) -> Callable[[op.Event], bytes]:
     def encode(event: op.Event) -> bytes:
-        if event.type == op.Event.AGENT_ADDED:
-            writing.agent_as_mesos(event.agent_added.agent)
+        writing.event_as_mesos(event)
         return recordio.framed(media.dumps(event))
 
     return encode

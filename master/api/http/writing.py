@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
 from google.protobuf.message import Message
@@ -14,6 +15,7 @@ from mesos_py.http.fields import OURS
 from mesos_py.http.media import Media
 from mesos_py.http.shapes import agent_pid, http_port
 from mesos_py.v1 import operator_pb2 as op
+from mesos_py.v1 import types_pb2 as pb
 from mesos_py.version import MESOS_VERSION
 
 Response: Final = op.Response
@@ -34,32 +36,90 @@ _NOT_THERE: Final = frozenset({"unreachable", "gone", "expected"})
 
 async def as_mesos(response: op.Response, slice_s: float = SLICE_S) -> None:
     """What is known to clients of Mesos, as it is known to them."""
-    if response.type == Response.GET_AGENTS:
-        await _agents_as_mesos(response.get_agents, slice_s)
-    elif response.type == Response.GET_STATE:
-        await _agents_as_mesos(response.get_state.get_agents, slice_s)
-    elif response.type == Response.GET_VERSION:
-        response.get_version.version_info.version = MESOS_VERSION
-    elif response.type == Response.GET_WEIGHTS and not response.get_weights.weight_infos:
-        response.ClearField("get_weights")
+    match response.type:
+        case Response.GET_STATE:
+            state = response.get_state
+            await _tasks_as_mesos(state.get_tasks, slice_s)
+            await _frameworks_as_mesos(state.get_frameworks, slice_s)
+            await _agents_as_mesos(state.get_agents, slice_s)
+        case Response.GET_TASKS:
+            await _tasks_as_mesos(response.get_tasks, slice_s)
+        case Response.GET_FRAMEWORKS:
+            await _frameworks_as_mesos(response.get_frameworks, slice_s)
+        case Response.GET_AGENTS:
+            await _agents_as_mesos(response.get_agents, slice_s)
+        case Response.GET_VERSION:
+            response.get_version.version_info.version = MESOS_VERSION
+        case Response.GET_WEIGHTS:
+            if not response.get_weights.weight_infos:
+                response.ClearField("get_weights")
 
 
-def agent_as_mesos(agent: op.Response.GetAgents.Agent) -> None:
-    """Its port is that of its HTTP."""
-    info = agent.agent_info
-    info.port = http_port(info)
-    agent.pid = agent_pid(info)
+def event_as_mesos(event: op.Event) -> None:
+    """The same of an event.  Done again it changes nothing."""
+    match event.type:
+        case op.Event.TASK_ADDED:
+            _task_as_mesos(event.task_added.task)
+        case op.Event.AGENT_ADDED:
+            _agent_as_mesos(event.agent_added.agent)
+        case op.Event.FRAMEWORK_ADDED:
+            _framework_as_mesos(event.framework_added.framework)
+        case op.Event.FRAMEWORK_UPDATED:
+            _framework_as_mesos(event.framework_updated.framework)
+
+
+async def _tasks_as_mesos(found: op.Response.GetTasks, slice_s: float) -> None:
+    for tasks in (found.tasks, found.unreachable_tasks, found.completed_tasks):
+        await sliced(_task_as_mesos, tasks, slice_s)
+
+
+def _task_as_mesos(task: pb.Task) -> None:
+    for resource in task.resources:
+        resource.allocation_info.role = task.allocation_role
+
+
+async def _frameworks_as_mesos(found: op.Response.GetFrameworks, slice_s: float) -> None:
+    for frameworks in (found.frameworks, found.completed_frameworks):
+        await sliced(_framework_as_mesos, frameworks, slice_s)
+        for each in frameworks:
+            # In lists, but not in events.
+            each.offer_constraints.SetInParent()
+
+
+def _framework_as_mesos(framework: op.Response.GetFrameworks.Framework) -> None:
+    """Its moments are there also while nothing happened."""
+    if not framework.HasField("reregistered_time"):
+        framework.reregistered_time.CopyFrom(framework.registered_time)
+    framework.unregistered_time.SetInParent()
+    _unreserved(framework.allocated_resources)
+    _unreserved(framework.offered_resources)
 
 
 async def _agents_as_mesos(found: op.Response.GetAgents, slice_s: float) -> None:
     """Without those that are away for good; those that are to come back, by their own name."""
     agents = found.agents
-    await sliced(agent_as_mesos, agents, slice_s)
+    await sliced(_agent_as_mesos, agents, slice_s)
     away = [at for at, agent in enumerate(agents) if agent.state in _NOT_THERE]
     expected = [agents[at].agent_info for at in away if agents[at].state == "expected"]
     found.recovered_agents.extend(expected)
     for at in reversed(away):
         del agents[at]
+
+
+def _agent_as_mesos(agent: op.Response.GetAgents.Agent) -> None:
+    """Its port is that of its HTTP."""
+    info = agent.agent_info
+    info.port = http_port(info)
+    agent.pid = agent_pid(info)
+    _unreserved(agent.total_resources)
+    _unreserved(agent.allocated_resources)
+    _unreserved(agent.offered_resources)
+
+
+def _unreserved(resources: Iterable[pb.Resource]) -> None:
+    """In the form that says so by the role."""
+    for resource in resources:
+        resource.role = "*"
 
 
 async def body(response: op.Response, media: Media, slice_s: float = SLICE_S) -> bytes:
@@ -80,16 +140,18 @@ async def state_object(state: op.Response.GetState, slice_s: float = SLICE_S) ->
 
 
 async def _members(message: Message, slice_s: float) -> list[str]:
-    """The messages within `message`, which has nothing else that is told of, as JSON."""
+    """The messages within `message`, which has nothing else that is told of, as JSON.
+
+    As in Mesos, lists are there also when they are empty; elsewhere they are not."""
     found = []
-    for field, value in message.ListFields():
+    for field in message.DESCRIPTOR.fields:
         if field.message_type is None or field.number >= OURS:
             continue
         if field.is_repeated:
-            entries = await sliced(_text, value, slice_s)
+            entries = await sliced(_text, getattr(message, field.name), slice_s)
             found.append(f'"{field.name}":[{",".join(entries)}]')
-        else:
-            inner = ",".join(await _members(value, slice_s))
+        elif message.HasField(field.name):
+            inner = ",".join(await _members(getattr(message, field.name), slice_s))
             found.append(f'"{field.name}":{{{inner}}}')
     return found
 
@@ -98,4 +160,4 @@ def _text(message: Any) -> str:
     return json.dumps(jsonpb.as_object(message), separators=(",", ":"))
 
 
-__all__ = ["agent_as_mesos", "as_mesos", "body", "state_object"]
+__all__ = ["as_mesos", "body", "event_as_mesos", "state_object"]

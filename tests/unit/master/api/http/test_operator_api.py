@@ -123,7 +123,16 @@ async def test_state_in_both_forms_is_the_same(master):
     assert "state" not in agent
     port = agent["agent_info"]["port"]
     assert agent["pid"] == f"slave(1)@127.0.0.1:{port}"
-    assert agent["active"] is True
+    assert (agent["active"], agent["deactivated"]) == (True, False)
+    # The form of resources that says "unreserved" by the role, and the role of a task's.
+    assert {each["role"] for each in agent["total_resources"]} == {"*"}
+    assert {each["allocation_info"]["role"] for each in task["resources"]} == {"*"}
+    [shown] = found["get_frameworks"]["frameworks"]
+    assert shown["reregistered_time"] == shown["registered_time"]
+    assert (shown["unregistered_time"], shown["offer_constraints"]) == ({"nanoseconds": 0}, {})
+    # Lists are there also when they are empty.
+    assert found["get_tasks"]["completed_tasks"] == found["get_executors"]["executors"] == []
+    assert found["get_agents"]["recovered_agents"] == []
     call = op.Call(type=op.Call.GET_STATE).SerializeToString()
     head, body = await master.ask("/api/v1", call, {"Content-Type": PROTOBUF, "Accept": PROTOBUF})
     assert head.status == 200
