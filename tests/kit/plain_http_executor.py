@@ -1,7 +1,8 @@
 """An executor for Apache Mesos in plain Python: nothing of ours, found by its environment.
 
 It runs as a process of its own: `python -S plain_http_executor.py`.  What it does with a
-task is in the task's data: "finish", "hold" (RUNNING until killed).  It waits for an
+task is in the task's data: "finish", "hold" (RUNNING until killed).  A message comes
+back the other way round.  It waits for an
 agent that has gone, as MESOS_CHECKPOINT says, and tells it what was not acknowledged.
 """
 
@@ -65,6 +66,13 @@ def handle(event):
     elif event["type"] == "ACKNOWLEDGED":
         updates.pop(event["acknowledged"]["uuid"], None)
         tasks.pop(event["acknowledged"]["task_id"]["value"], None)
+    elif event["type"] == "MESSAGE":
+        data = base64.b64decode(event["message"]["data"])[::-1]
+        connection, answer = post(
+            {"type": "MESSAGE", "message": {"data": base64.b64encode(data).decode()}}
+        )
+        answer.read()
+        connection.close()
     elif event["type"] == "SHUTDOWN":
         sys.exit(0)
 
