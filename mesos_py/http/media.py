@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from typing import Final, TypeVar
 
@@ -34,6 +35,8 @@ class Media(enum.Enum):
 
 
 RECORDIO: Final = "application/recordio"
+# A weight of nothing.
+_NEVER: Final = re.compile(r"q\s*=\s*0(\.0*)?")
 _OFFERED: Final = tuple(media.value for media in Media)
 
 
@@ -52,12 +55,18 @@ def content_media(headers: Mapping[str, str], name: str = "Content-Type") -> Med
 
 
 def accepts(accept: str | None, media: str) -> bool:
-    """Whether an Accept header allows a media type; without one all are allowed."""
+    """Whether an Accept header allows a media type; without one all are allowed.
+
+    The first range that fits decides; its weight counts only if it is 0: "not that one".
+    """
     if accept is None or not accept.strip():
         return True
     family = media.partition("/")[0]
-    ranges = {part.partition(";")[0].strip().lower() for part in accept.split(",")}
-    return bool(ranges & {media, "*/*", f"{family}/*"})
+    for part in accept.split(","):
+        given, *parameters = (word.strip().lower() for word in part.split(";"))
+        if given in (media, "*/*", f"{family}/*"):
+            return not any(_NEVER.fullmatch(each) for each in parameters)
+    return False
 
 
 def accepted_media(headers: Mapping[str, str], name: str = "Accept") -> Media:

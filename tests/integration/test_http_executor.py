@@ -190,6 +190,7 @@ def refusals(executor: HttpExecutor) -> list[tuple[str, dict[str, Any], int, str
         ("a check of no type", update(check_status={}), 400, "check_status"),
         ("nobody's word", update(state="TASK_UNREACHABLE"), 400, "TASK_UNREACHABLE"),
         ("accept of a stream", body(subscribe, Accept="text/html"), 406, "Accept"),
+        ("no json", body(subscribe, Accept="application/json;q=0"), 406, "Accept"),
         ("unknown framework", body({**subscribe, "framework_id": x}), 400, "Framework"),
         ("unknown executor", body({**subscribe, "executor_id": x}), 400, "Executor"),
         ("a command", body({**subscribe, "executor_id": {"value": "c"}}), 400, "Executor"),

@@ -37,6 +37,9 @@ def test_a_body_in_another_form(given: str) -> None:
         ("application/json; charset=utf-8", Media.JSON),
         ("application/x-protobuf", Media.PROTOBUF),
         ("text/html, application/x-protobuf;q=0.9", Media.PROTOBUF),
+        ("application/json;q=0, application/x-protobuf", Media.PROTOBUF),
+        ("application/json; Q = 0.000, */*", Media.PROTOBUF),
+        ("application/json;q=0.001", Media.JSON),
         # Weights do not count: JSON wins.
         ("application/x-protobuf, application/json;q=0.1", Media.JSON),
     ],
@@ -45,7 +48,10 @@ def test_what_an_answer_is_written_in(given: str | None, media: Media) -> None:
     assert accepted_media({} if given is None else {"Accept": given}) is media
 
 
-@pytest.mark.parametrize("given", ["text/html", "application/recordio", "json", "text/*"])
+@pytest.mark.parametrize(
+    "given",
+    ["text/html", "application/recordio", "json", "text/*", "application/json;q=0", "*/*;q=0.0"],
+)
 def test_nothing_of_ours_is_accepted(given: str) -> None:
     with pytest.raises(HttpRefusal) as caught:
         accepted_media({"Accept": given})
