@@ -1,28 +1,17 @@
 """POST /api/v1 of an agent: which request gets which status, and what answers look like."""
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agent.api.http.flags import HttpFlags
-from agent.api.http.sandboxes import SandboxFiles
-from agent.api.http.server import AgentHttp
-from agent.api.operator import AgentOperator
-from agent.api.virtual_files import VirtualFiles
-from agent.sandboxes.removals import Removals
-from agent.usage.collector import UsageCollector
 from mesos_py import logs
 from mesos_py.http.binary import dumps as binary
 from mesos_py.http.recordio import framed
-from mesos_py.metrics import Metrics
 from mesos_py.v1.agent_operator_pb2 import Call, Response
-from tests.kit.agent_core import AgentWorld, command
-from tests.kit.raw_http import Connection, connected, request
+from tests.kit.agent_core import command
+from tests.kit.agent_http import JSON, SANDBOX, served
 
-JSON = {"Content-Type": "application/json"}
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 RECORDS = {"Content-Type": "application/recordio", "Message-Content-Type": "application/json"}
 NAMES = [name for name, _ in Call.Type.items() if name != "UNKNOWN"]
@@ -32,78 +21,33 @@ LAUNCHES = [each for each in LAUNCHED if each.startswith("LAUNCH")]
 BODIES: dict[str, Any] = {
     "GET_METRICS": {"get_metrics": {}},
     "SET_LOGGING_LEVEL": {"set_logging_level": {"level": 0, "duration": {"nanoseconds": 0}}},
-    "LIST_FILES": {"list_files": {"path": "/frameworks/F1/executors/t1/runs/latest"}},
-    "READ_FILE": {
-        "read_file": {"path": "/frameworks/F1/executors/t1/runs/latest/stdout", "offset": 1}
-    },
+    "LIST_FILES": {"list_files": {"path": SANDBOX}},
+    "READ_FILE": {"read_file": {"path": f"{SANDBOX}/stdout", "offset": 1}},
 }
 
 
-class Scene:
-    def __init__(self, tmp_path: Path) -> None:
-        self.world = AgentWorld()
-        self.sandbox = tmp_path / "agents/A1/frameworks/F1/executors/t1/runs/c1"
-        self.sandbox.mkdir(parents=True)
-        (self.sandbox / "stdout").write_text("hello")
-        (self.sandbox.parent / "latest").symlink_to("c1")
-        (tmp_path / "sandboxes").mkdir()
-        removals = Removals(tmp_path / "sandboxes" / "removed")
-        sandboxes = SandboxFiles(
-            str(tmp_path),
-            lambda: "A1",
-            lambda _: False,
-            removals,
-            lambda *_: pytest.fail("nobody follows"),
-            Metrics(),
-        )
-        self.http = AgentHttp(tmp_path, sandboxes, HttpFlags(http_max_body_bytes=2048))
-        state = self.world.core.state
-
-        async def used(_: str) -> dict[str, float]:
-            return {"memory_rss_bytes": 1.0, "memory_cache_bytes": 2.0}
-
-        self.usage = UsageCollector(state, used, self.world.clock)
-        files = VirtualFiles(str(tmp_path), lambda: "A1", sandboxes.open)
-        self.operator = AgentOperator(
-            state, self.usage, lambda: {"slave/b": 2.0, "a": 1.0}, {"work_dir": "/w"}, files
-        )
-        self.connection: Connection | None = None
-
-    async def ask(self, body, headers=JSON, method="POST", path="/api/v1"):
-        if isinstance(body, dict):
-            body = json.dumps(body).encode()
-        assert self.connection is not None
-        await self.connection.send(request(method, path, headers, body))
-        head = await self.connection.head()
-        return head.status, await self.connection.body(head)
-
-    async def call(self, name, **headers):
-        named = {key.replace("_", "-"): value for key, value in headers.items()}
-        body = {"type": name, **BODIES.get(name, {})}
-        return await self.ask(body, {**JSON, **named})
-
-    async def answer(self, name):
-        status, body = await self.call(name)
-        assert status == 200, body
-        return json.loads(body)
-
-
 @pytest.fixture
-async def recovering(tmp_path: Path) -> AsyncIterator[Scene]:
-    made = Scene(tmp_path)
-    await made.http.serve("127.0.0.1", 0)
-    async with connected(made.http.port) as connection:
-        made.connection = connection
+async def recovering(tmp_path):
+    async with served(tmp_path) as made:
         yield made
-    made.operator.close()
-    await made.usage.close()
-    await made.http.close()
 
 
 @pytest.fixture
-def scene(recovering: Scene) -> Scene:
-    recovering.http.operator.open(recovering.operator)
+def scene(recovering):
+    recovering.open()
     return recovering
+
+
+async def call(scene, name, **headers):
+    named = {key.replace("_", "-"): value for key, value in headers.items()}
+    body = {"type": name, **BODIES.get(name, {})}
+    return await scene.ask(body, {**JSON, **named})
+
+
+async def answered(scene, name):
+    status, body = await call(scene, name)
+    assert status == 200, body
+    return json.loads(body)
 
 
 async def test_an_agent_that_recovers_asks_for_patience(recovering):
@@ -138,12 +82,12 @@ async def test_the_order_in_which_a_request_is_looked_at(scene):
 
 
 async def test_what_a_client_may_accept(scene):
-    assert (await scene.call("GET_HEALTH", Accept="application/recordio"))[0] == 406
-    assert (await scene.call("GET_HEALTH", Message_Accept="application/json"))[0] == 406
-    assert (await scene.call("GET_HEALTH", Message_Content_Type="application/json"))[0] == 415
+    assert (await call(scene, "GET_HEALTH", Accept="application/recordio"))[0] == 406
+    assert (await call(scene, "GET_HEALTH", Message_Accept="application/json"))[0] == 406
+    assert (await call(scene, "GET_HEALTH", Message_Content_Type="application/json"))[0] == 415
     both = "application/x-protobuf, application/json;q=0.1"
-    assert (await scene.call("GET_HEALTH", Accept=both))[1].startswith(b"{")
-    _, body = await scene.call("GET_HEALTH", Accept="application/x-protobuf")
+    assert (await call(scene, "GET_HEALTH", Accept=both))[1].startswith(b"{")
+    _, body = await call(scene, "GET_HEALTH", Accept="application/x-protobuf")
     assert Response.FromString(body).get_health.healthy
 
 
@@ -218,7 +162,7 @@ async def test_every_other_call_is_answered_under_its_own_name(scene):
     for name in NAMES:
         if name in (*PROVIDERS, *LAUNCHED):
             continue
-        status, body = await scene.call(name)
+        status, body = await call(scene, name)
         assert status == 200, (name, body)
         if name in ("SET_LOGGING_LEVEL", "PRUNE_IMAGES"):
             assert body == b""
@@ -232,26 +176,26 @@ async def test_what_is_answered(scene):
     scene.world.run(command("t1"), command("t2"))
     scene.world.started("t2", pid=7)
     scene.world.ended("t2")
-    assert (await scene.answer("GET_FLAGS"))["get_flags"] == {
+    assert (await answered(scene, "GET_FLAGS"))["get_flags"] == {
         "flags": [{"name": "work_dir", "value": "/w"}]
     }
-    assert (await scene.answer("GET_METRICS"))["get_metrics"] == {
+    assert (await answered(scene, "GET_METRICS"))["get_metrics"] == {
         "metrics": [{"name": "a", "value": 1.0}, {"name": "slave/b", "value": 2.0}]
     }
-    assert (await scene.answer("GET_OPERATIONS"))["get_operations"] == {}
-    assert (await scene.answer("GET_AGENT"))["get_agent"]["agent_info"]["id"] == {"value": "A1"}
-    (framework,) = (await scene.answer("GET_FRAMEWORKS"))["get_frameworks"]["frameworks"]
+    assert (await answered(scene, "GET_OPERATIONS"))["get_operations"] == {}
+    assert (await answered(scene, "GET_AGENT"))["get_agent"]["agent_info"]["id"] == {"value": "A1"}
+    (framework,) = (await answered(scene, "GET_FRAMEWORKS"))["get_frameworks"]["frameworks"]
     assert framework["framework_info"]["name"] == "f"
-    found = (await scene.answer("GET_EXECUTORS"))["get_executors"]
+    found = (await answered(scene, "GET_EXECUTORS"))["get_executors"]
     assert [each["executor_info"]["source"] for each in found["executors"]] == ["t1"]
     assert [each["executor_info"]["source"] for each in found["completed_executors"]] == ["t2"]
-    (container,) = (await scene.answer("GET_CONTAINERS"))["get_containers"]["containers"]
+    (container,) = (await answered(scene, "GET_CONTAINERS"))["get_containers"]["containers"]
     used = container["resource_statistics"]
     assert (used["mem_anon_bytes"], used["mem_file_bytes"], used["cpus_soft_limit"]) == (1, 2, 1.0)
     assert "task_ids" not in container
-    found = (await scene.answer("READ_FILE"))["read_file"]
+    found = (await answered(scene, "READ_FILE"))["read_file"]
     assert found == {"size": 5, "data": "ZWxsbw=="}
-    (file,) = (await scene.answer("LIST_FILES"))["list_files"]["file_infos"]
+    (file,) = (await answered(scene, "LIST_FILES"))["list_files"]["file_infos"]
     assert (file["path"].rpartition("/")[2], file["size"]) == ("stdout", 5)
 
 
@@ -265,9 +209,9 @@ async def test_lists_are_there_when_they_are_empty(scene):
         "get_executors": {"executors": [], "completed_executors": []},
         "get_frameworks": {"frameworks": [], "completed_frameworks": []},
     }
-    assert (await scene.answer("GET_STATE"))["get_state"] == lists
+    assert (await answered(scene, "GET_STATE"))["get_state"] == lists
     for name, member in lists.items():
-        assert (await scene.answer(name.upper()))[name] == member
+        assert (await answered(scene, name.upper()))[name] == member
 
 
 def more_for(seconds):
@@ -281,10 +225,10 @@ async def test_the_log_says_more_for_a_time(scene):
         logs.set_level("warning")
         assert (await scene.ask(more_for(3600)))[0] == 200
         assert logs.level() == "debug"
-        assert (await scene.answer("GET_LOGGING_LEVEL"))["get_logging_level"] == {"level": 3}
-        assert (await scene.call("SET_LOGGING_LEVEL"))[0] == 200
+        assert (await answered(scene, "GET_LOGGING_LEVEL"))["get_logging_level"] == {"level": 3}
+        assert (await call(scene, "SET_LOGGING_LEVEL"))[0] == 200
         assert logs.level() == "warning"
-        assert (await scene.answer("GET_LOGGING_LEVEL"))["get_logging_level"] == {"level": 0}
+        assert (await answered(scene, "GET_LOGGING_LEVEL"))["get_logging_level"] == {"level": 0}
         assert (await scene.ask(more_for(-1)))[0] == 400
     finally:
         logs.set_level(usual)
@@ -292,7 +236,7 @@ async def test_the_log_says_more_for_a_time(scene):
 
 async def test_what_a_path_leads_to(scene):
     for name, status in (("nope", 404), ("..", 400), ("", 404)):
-        path = f"/frameworks/F1/executors/t1/runs/latest/{name}" if name else ""
+        path = f"{SANDBOX}/{name}" if name else ""
         for kind in ("LIST_FILES", "READ_FILE"):
             body = {"type": kind, kind.lower(): {"path": path, "offset": 0}}
             assert (await scene.ask(body))[0] == status, (kind, path)
