@@ -53,6 +53,15 @@ class RoleCalls:
         changes = quotas.changes(cluster, asked.quota_configs, force=asked.force)
         return await self._update(changes, force=asked.force)
 
+    async def set_quota(self, call: op.Call) -> op.Response:
+        asked = call.set_quota.quota_request
+        changes = quotas.first(self._shell.core.cluster, asked)
+        return await self._update(changes, force=asked.force)
+
+    async def remove_quota(self, call: op.Call) -> op.Response:
+        changes = quotas.none(self._shell.core.cluster, call.remove_quota.role)
+        return await self._update(changes, force=True)
+
     async def _update(self, changes: list[policies.Change], *, force: bool) -> op.Response:
         core, now = self._shell.core, self._shell.now()
         answer = await self._changes.done(

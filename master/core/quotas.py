@@ -39,6 +39,35 @@ def changes(c: Cluster, configs: Iterable[qt.QuotaConfig], *, force: bool) -> li
     return made
 
 
+def first(c: Cluster, asked: qt.QuotaRequest) -> list[Change]:
+    """The same in the older form: what is guaranteed is the limit as well, of a role that has
+    no quota yet.  Raises InvalidValue, also for what is no number."""
+    if _has_quota(c, asked.role):
+        raise InvalidValue("quota_request.role", asked.role, "has a quota already")
+    config = qt.QuotaConfig(role=asked.role)
+    for each in asked.guarantee:
+        if each.type != pb.Value.SCALAR or each.name in config.limits:
+            reason = "must be a number, and be there only once"
+            raise InvalidValue("quota_request.guarantee", each.name, reason)
+        config.guarantees[each.name].CopyFrom(each.scalar)
+        config.limits[each.name].CopyFrom(each.scalar)
+    if not config.limits:
+        raise InvalidValue("quota_request.guarantee", "", "must name a resource")
+    return changes(c, [config], force=asked.force)
+
+
+def none(c: Cluster, role: str) -> list[Change]:
+    """That the role has no quota any more.  Raises InvalidValue for one that has none."""
+    if not _has_quota(c, role):
+        raise InvalidValue("role", role, "has no quota")
+    return [Change(role, pb.RolePolicy(), _FIELDS, f"remove_quota[{role}]")]
+
+
+def _has_quota(c: Cluster, role: str) -> bool:
+    policy = c.decided_policies.get(role)
+    return policy is not None and bool(policy.guarantee or policy.limit)
+
+
 def status(c: Cluster) -> qt.QuotaStatus:
     """The quota of all roles that have one."""
     found = qt.QuotaStatus()
@@ -87,4 +116,4 @@ def _require_room(c: Cluster, role: str, where: str, policy: pb.RolePolicy) -> N
             )
 
 
-__all__ = ["changes", "consumed", "status"]
+__all__ = ["changes", "consumed", "first", "none", "status"]

@@ -128,7 +128,9 @@ operator.Call.MarkAgentGone: agent_id
 operator.Call.ReactivateAgent: agent_id
 operator.Call.ReadFile: path offset
 operator.Call.ReserveResources: agent_id
+operator.Call.RemoveQuota: role
 operator.Call.SetLoggingLevel: level duration
+operator.Call.SetQuota: quota_request
 operator.Call.Teardown: framework_id
 operator.Call.UnreserveResources: agent_id
 operator.Call.UpdateMaintenanceSchedule: schedule

@@ -354,6 +354,43 @@ class Call(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
+    class SetQuota(_message.Message):
+        """The older form of UPDATE_QUOTA, of one role: what is guaranteed is the limit as well."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        QUOTA_REQUEST_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def quota_request(self) -> _quota_pb2.QuotaRequest: ...
+        def __init__(
+            self,
+            *,
+            quota_request: _quota_pb2.QuotaRequest | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["quota_request", b"quota_request"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["quota_request", b"quota_request"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class RemoveQuota(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        ROLE_FIELD_NUMBER: _builtins.int
+        role: _builtins.str
+        def __init__(
+            self,
+            *,
+            role: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["role", b"role"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
     class UpdateQuota(_message.Message):
         """Replaces guarantees and limits of the roles, all of them or none."""
 
@@ -520,6 +557,8 @@ class Call(_message.Message):
     UPDATE_MAINTENANCE_SCHEDULE_FIELD_NUMBER: _builtins.int
     START_MAINTENANCE_FIELD_NUMBER: _builtins.int
     STOP_MAINTENANCE_FIELD_NUMBER: _builtins.int
+    SET_QUOTA_FIELD_NUMBER: _builtins.int
+    REMOVE_QUOTA_FIELD_NUMBER: _builtins.int
     TEARDOWN_FIELD_NUMBER: _builtins.int
     MARK_AGENT_GONE_FIELD_NUMBER: _builtins.int
     UPDATE_QUOTA_FIELD_NUMBER: _builtins.int
@@ -542,6 +581,10 @@ class Call(_message.Message):
     def start_maintenance(self) -> Global___Call.StartMaintenance: ...
     @_builtins.property
     def stop_maintenance(self) -> Global___Call.StopMaintenance: ...
+    @_builtins.property
+    def set_quota(self) -> Global___Call.SetQuota: ...
+    @_builtins.property
+    def remove_quota(self) -> Global___Call.RemoveQuota: ...
     @_builtins.property
     def teardown(self) -> Global___Call.Teardown: ...
     @_builtins.property
@@ -573,6 +616,8 @@ class Call(_message.Message):
         update_maintenance_schedule: Global___Call.UpdateMaintenanceSchedule | None = ...,
         start_maintenance: Global___Call.StartMaintenance | None = ...,
         stop_maintenance: Global___Call.StopMaintenance | None = ...,
+        set_quota: Global___Call.SetQuota | None = ...,
+        remove_quota: Global___Call.RemoveQuota | None = ...,
         teardown: Global___Call.Teardown | None = ...,
         mark_agent_gone: Global___Call.MarkAgentGone | None = ...,
         update_quota: Global___Call.UpdateQuota | None = ...,
@@ -585,9 +630,9 @@ class Call(_message.Message):
         get_usage: Global___Call.GetUsage | None = ...,
         update_roles: Global___Call.UpdateRoles | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "set_logging_level", b"set_logging_level", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "remove_quota", b"remove_quota", "set_logging_level", b"set_logging_level", "set_quota", b"set_quota", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "set_logging_level", b"set_logging_level", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "remove_quota", b"remove_quota", "set_logging_level", b"set_logging_level", "set_quota", b"set_quota", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
     _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015

@@ -88,27 +88,14 @@ class OlderCalls:
         return _page(request, found.get_quota.status)
 
     async def set_quota(self, request: web.Request, operator: OperatorService) -> web.Response:
-        """In this form what is guaranteed is the limit as well, and is said only once."""
         asked = Media.JSON.loads(qt.QuotaRequest, await self._body(request))
-        if any(each.role == asked.role for each in await _quotas(operator)):
-            raise InvalidValue("role", asked.role, "has a quota already; DELETE it first")
-        config = qt.QuotaConfig(role=asked.role)
-        for each in asked.guarantee:
-            if each.type != pb.Value.SCALAR or each.name in config.limits:
-                raise InvalidValue(
-                    "guarantee", each.name, "must be a number, and be there only once"
-                )
-            config.limits[each.name].CopyFrom(each.scalar)
-            config.guarantees[each.name].CopyFrom(each.scalar)
-        if not config.limits:
-            raise InvalidValue("guarantee", "", "must name a resource")
-        return await _done(operator, _quota_call(config, force=asked.force), by_error=True)
+        call = Call.SetQuota(quota_request=asked)
+        return await _done(operator, Call(type=Call.SET_QUOTA, set_quota=call))
 
     async def remove_quota(self, request: web.Request, operator: OperatorService) -> web.Response:
         role = request.rel_url.path.partition("/quota")[2].strip("/")
-        if not any(each.role == role for each in await _quotas(operator)):
-            raise InvalidValue("role", role, "has no quota")
-        return await _done(operator, _quota_call(qt.QuotaConfig(role=role), force=True))
+        call = Call.RemoveQuota(role=role)
+        return await _done(operator, Call(type=Call.REMOVE_QUOTA, remove_quota=call))
 
     # ---- Frameworks and machines ---------------------------------------------------
 
@@ -163,24 +150,8 @@ def _array(data: bytes) -> list[Any]:
     return content
 
 
-async def _quotas(operator: OperatorService) -> Iterable[qt.QuotaConfig]:
-    found = await operator.answer(Call(type=Call.GET_QUOTA))
-    return found.get_quota.status.configs
-
-
-def _quota_call(config: qt.QuotaConfig, *, force: bool) -> op.Call:
-    asked = Call.UpdateQuota(quota_configs=[config], force=force)
-    return Call(type=Call.UPDATE_QUOTA, update_quota=asked)
-
-
-async def _done(
-    operator: OperatorService, call: op.Call, *, by_error: bool = False
-) -> web.Response:
-    """200 once it is done.  `by_error`: refused as our errors have it, not as the newer form
-    of the call does."""
-    if by_error:
-        await operator.answer(call)
-        return web.Response(status=200)
+async def _done(operator: OperatorService, call: op.Call) -> web.Response:
+    """200 once it is done."""
     return await carry_out(operator, call, Media.JSON)
 
 

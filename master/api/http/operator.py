@@ -40,8 +40,6 @@ _NOT_THERE: Final = {
         ),
         "is not there: this master has no persistent volumes",
     ),
-    Call.SET_QUOTA: "is not there: it has long been replaced by UPDATE_QUOTA",
-    Call.REMOVE_QUOTA: "is not there: it has long been replaced by UPDATE_QUOTA",
 }
 # Of calls that can do without a member of their own.
 _OPTIONAL: Final = frozenset({"get_tasks", "get_usage", "explain"})

@@ -89,6 +89,8 @@ ABOUT_SOMEBODY = {
     Call.MARK_AGENT_GONE,
     Call.START_MAINTENANCE,
     Call.STOP_MAINTENANCE,
+    Call.SET_QUOTA,
+    Call.REMOVE_QUOTA,
 }
 
 
@@ -98,7 +100,6 @@ NOT_THERE = {
     *(Call.LIST_FILES, Call.READ_FILE),
     *(Call.RESERVE_RESOURCES, Call.UNRESERVE_RESOURCES),
     *(Call.CREATE_VOLUMES, Call.DESTROY_VOLUMES, Call.GROW_VOLUME, Call.SHRINK_VOLUME),
-    *(Call.SET_QUOTA, Call.REMOVE_QUOTA),
     # A stream, and over HTTP only.
     Call.SUBSCRIBE,
 }

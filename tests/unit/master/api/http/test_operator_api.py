@@ -278,6 +278,20 @@ async def test_what_can_be_forced_is(master):
         assert (await master.call("UPDATE_QUOTA", **asked))[0] == 200
 
 
+async def test_quota_in_the_older_form_of_the_calls(master):
+    master.world.agent(resources="cpus:4;mem:4096")
+    cpus = {"name": "cpus", "type": "SCALAR", "scalar": {"value": 1}}
+    asked = {"quota_request": {"role": "eng", "guarantee": [cpus]}}
+    assert await master.call("SET_QUOTA", set_quota=asked) == (200, "")
+    assert (await master.call("SET_QUOTA", set_quota=asked))[0] == 400
+    policy = master.world.cluster.policy("eng")
+    assert policy.guarantee == policy.limit == {"cpus": 1000}
+    assert await master.call("REMOVE_QUOTA", remove_quota={"role": "eng"}) == (200, "")
+    assert (await master.call("REMOVE_QUOTA", remove_quota={"role": "eng"}))[0] == 400
+    cpus["scalar"] = {"value": 100}
+    assert (await master.call("SET_QUOTA", set_quota=asked))[0] == 409
+
+
 async def test_offers_do_not_count_against_a_new_limit(master):
     master.world.agent(resources="cpus:4;mem:4096")
     framework = master.world.framework()
