@@ -60,6 +60,8 @@ class Jobs:
             if stage.jobs == [job.number]:
                 self._leave(stage, reason, now_s)
             stage.jobs.remove(job.number)
+            if stage.jobs:
+                state.turn_again(stage)
         state.effects.append(Ended(job.number, failure))
 
     def fail_stage(self, stage: Stage, failure: Failure, now_s: float) -> None:
@@ -122,6 +124,7 @@ class Jobs:
             job.stages[before.id] = before
             self._enter_pool(before, job)
         before.jobs = sorted([*before.jobs, *news])
+        state.turn_again(before)
         assert before.shuffle is not None
         if not before.undone:
             before.undone = set(state.outputs.missing(before.shuffle.shuffle_id))

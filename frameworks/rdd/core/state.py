@@ -284,6 +284,12 @@ class State:
             del self.by_turn[stage.turn]
             stage.turn = 0
 
+    def turn_again(self, stage: Stage) -> None:
+        """Who needs it has changed: its turn is that of the oldest."""
+        if stage.turn:
+            self.unqueue(stage)
+            self.queue(stage)
+
     def hold(self, stage: Stage, change: int) -> None:
         """That many more slots are held by the stage's pool."""
         if not self.rules.fair:

@@ -79,6 +79,22 @@ def test_older_jobs_have_precedence_and_fair_ones_share():
     assert begun(fair=True) == [1, 1, 2, 2]
 
 
+def test_the_turn_of_a_stage_is_that_of_the_oldest_job_which_needs_it():
+    world = World()
+    world.join("a", "h1", 1)
+    made = world.shuffled(world.source(4), 1)
+    first = world.submit(made)
+    world.submit(world.source(2))
+    last = world.submit(made)
+    world.cancel(first)
+    world.finish(*world.running()[0])
+    # The second job's, as nobody older needs the maps any more.
+    assert world.running()
+    assert not world.maps()
+    world.finish_all()
+    world.check(last)
+
+
 def test_pools_share_and_within_one_the_older_goes_first():
     world = World(Rules(fair=True))
     pool = {"spark.scheduler.pool": "p"}
