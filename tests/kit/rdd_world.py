@@ -74,6 +74,7 @@ class Place:
     cancelled: dict[int, str] = field(default_factory=dict)
     cache: dict[tuple[int, int], int] = field(default_factory=dict)
     results: set[int] = field(default_factory=set)
+    forgotten: set[str] = field(default_factory=set)
 
 
 class Gone(Exception):
@@ -273,6 +274,7 @@ class World:
         reason = place.cancelled.pop(task_id, None)
         if outcome is None:
             outcome = Killed(reason) if reason is not None else self._outcome(place, task)
+        self._drop_stages(place)
         ended = TaskEnded(task_id, outcome)
         self.told.append(ended)
         self.core.heard(name, ended, self.now_s)
@@ -302,12 +304,13 @@ class World:
             return gone.lost
         if work.shuffle is None:
             result = str(value).encode()
+            sums = f"{task.stage_id}/{task.split}".encode()
             if not self.big_results:
-                return Succeeded(result, accumulators=b"1")
+                return Succeeded(result, accumulators=sums)
             self.big[task.task_id] = result
             place.results.add(task.task_id)
             block = ("result", task.task_id, 0)
-            return Succeeded(result_block=block, result_bytes=len(result))
+            return Succeeded(result_block=block, result_bytes=len(result), accumulators=sums)
         shuffle = work.shuffle
         count = shuffle.partitioner.partitions
         path = f"{place.name}/{place.host}/{shuffle.shuffle_id}/{task.split}-{task.task_id}"
@@ -393,14 +396,19 @@ class World:
         elif isinstance(message, CancelTask) and message.task_id in place.running:
             place.cancelled[message.task_id] = message.reason
         elif isinstance(message, Forget):
-            for key in message.stages:
-                # What runs still has it.
-                if not any(task.stage_key == key for task in place.running.values()):
-                    del place.stages[key]
+            place.forgotten.update(message.stages)
+            self._drop_stages(place)
             for rdd_id in message.rdds:
                 for block in [block for block in place.cache if block[0] == rdd_id]:
                     del place.cache[block]
             place.results.difference_update(message.results)
+
+    def _drop_stages(self, place: Place) -> None:
+        """What runs still has those that are forgotten."""
+        held = {task.stage_key for task in place.running.values()}
+        for key in place.forgotten - held:
+            del place.stages[key]
+        place.forgotten &= held
 
     # ---- Questions ---------------------------------------------------------------------------
 

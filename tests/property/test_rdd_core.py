@@ -15,10 +15,12 @@ from hypothesis.stateful import (
 
 from frameworks.rdd.core.rules import Rules
 from frameworks.rdd.messages import Beat, Died, FetchLost, Kept, TaskEnded, WhereIs
-from tests.kit.rdd_world import World, raised
+from tests.kit.rdd_checked import CheckedWorld
+from tests.kit.rdd_world import raised
 
 HOSTS = ("h1", "h2", "h3")
 few = st.integers(0, 3)
+BROADCAST = 1000
 
 
 class Cluster(RuleBasedStateMachine):
@@ -26,34 +28,53 @@ class Cluster(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world: World
+        self.world: CheckedWorld
         self.names = 0
         self.faults = False
         self.silent = 0
 
-    @initialize(fair=st.booleans(), twins=st.booleans(), big=st.booleans(), wait_s=few)
-    def begin(self, fair: bool, twins: bool, big: bool, wait_s: int) -> None:
-        self.world = World(
+    @initialize(
+        fair=st.booleans(),
+        twins=st.booleans(),
+        big=st.booleans(),
+        wait_s=few,
+        most=few,
+        excludes=few,
+    )
+    def begin(
+        self, fair: bool, twins: bool, big: bool, wait_s: int, most: int, excludes: int
+    ) -> None:
+        self.world = CheckedWorld(
             Rules(
+                max_failures=1 + most,
+                stage_attempts=2 + most,
+                exclude_failures=excludes,
+                exclude_s=30.0,
                 fair=fair,
                 twins=twins,
                 twin_quantile=0.0,
                 twin_after_s=0.0,
+                twin_multiplier=0.0,
+                twin_share=1.0,
                 wait_executor_s=wait_s,
                 wait_host_s=wait_s,
                 idle_s=20.0,
                 idle_keeping_s=40.0,
-            ),
-            elastic=True,
+            )
         )
         world = self.world
+        world.core.add_broadcast(BROADCAST)
         world.big_results = big
         # Most that goes wrong needs shuffles behind one another.
         once = world.shuffled(world.source(3), 2)
         world.persist(kept := world.mapped(once))
         world.shuffled(world.union(kept, once), 3)
         world.join("e0", "h1", 2)
+        world.join("e00", "h2", 3)
+        # And some results, and room for twins.
+        world.submit(world.nodes[0])
         world.submit(world.nodes[-1])
+        world.join("e000", "h3", 1)
 
     # ---- Programs ------------------------------------------------------------------------------
 
@@ -86,7 +107,9 @@ class Cluster(RuleBasedStateMachine):
     def submit(self, pick: int, first: bool) -> None:
         node = self.world.nodes[-1 - pick % len(self.world.nodes)]
         if node.partitions <= 24:
-            self.world.submit(node, [0] if first and node.partitions else None, group=str(pick % 2))
+            splits = [0] if first and node.partitions else None
+            pool = {"spark.scheduler.pool": "p"} if pick % 3 == 0 else {}
+            self.world.submit(node, splits, group=str(pick % 2), properties=pool)
 
     @precondition(lambda self: self.world.core.state.jobs)
     @rule(pick=st.integers(0, 100), whole=st.booleans())
@@ -127,8 +150,7 @@ class Cluster(RuleBasedStateMachine):
     @precondition(lambda self: self.world.places)
     @rule(pick=few)
     def leaves(self, pick: int) -> None:
-        self.world.core.executor_leaving(self._name(pick))
-        self.world.settle()
+        self.world.leave(self._name(pick))
 
     @precondition(lambda self: self.world.files)
     @rule(pick=st.integers(0, 100), all_of_one=st.booleans())
@@ -158,7 +180,7 @@ class Cluster(RuleBasedStateMachine):
     def fail(self, pick: int, kind: int) -> None:
         self.faults = True
         running = self.world.running()
-        outcome = raised() if kind else Died("signal 9")
+        outcome = raised(fatal=kind == 1) if kind else Died("signal 9")
         self.world.finish(*running[pick % len(running)], outcome)
 
     @precondition(lambda self: self.world.fetches)
@@ -174,6 +196,22 @@ class Cluster(RuleBasedStateMachine):
         """What was said is said again, perhaps by another."""
         told = self.world.told[pick % len(self.world.told)]
         self.world.core.heard(self._name(name), told, self.world.now_s)
+        self.world.settle()
+
+    @precondition(lambda self: self.world.running() and len(self.world.places) > 1)
+    @rule(pick=st.integers(0, 100), name=few)
+    def impostor(self, pick: int, name: int) -> None:
+        running = self.world.running()
+        of, task_id = running[pick % len(running)]
+        others = sorted(set(self.world.places) - {of})
+        self.world.pretend(others[name % len(others)], task_id)
+
+    @precondition(lambda self: self.world.places)
+    @rule(name=few, has=few, wants=few)
+    def asks(self, name: int, has: int, wants: int) -> None:
+        chunks = (("broadcast", BROADCAST, wants),) if wants else ()
+        message = WhereIs(1, chunks, (("broadcast", BROADCAST, has),))
+        self.world.core.heard(self._name(name), message, self.world.now_s)
         self.world.settle()
 
     @rule(pick=st.integers(0, 100))
@@ -204,6 +242,10 @@ class Cluster(RuleBasedStateMachine):
     # ---- What must hold ------------------------------------------------------------------------
 
     @invariant()
+    def what_is_believed_and_ordered_is_right(self) -> None:
+        self.world.compare()
+
+    @invariant()
     def slots_are_counted(self) -> None:
         state = self.world.core.state
         for name, place in self.world.places.items():
@@ -227,9 +269,10 @@ class Cluster(RuleBasedStateMachine):
         for number, failure in world.ended.items():
             if failure is None:
                 world.check(number)
+                world.check_sums(number)
             elif "was gone" in failure.text:
                 # Each is found at most twice by a stage: as one output, and as all of somebody.
-                assert self.silent >= 2
+                assert 2 * self.silent >= world.core.state.rules.stage_attempts
             elif not failure.cancelled:
                 assert self.faults
         world.check_nothing_left()
