@@ -100,7 +100,7 @@ class MasterDaemon:
             )
             numbers, told = Numbers(leadership), config.as_texts(flags)
             front.serve(self._leading, OperatorFront(self._leading, told, numbers.local))
-            http.add_operators(told, lambda: rendered(numbers.families()))
+            http.add_operators(told, lambda: self._rendered(numbers))
             stack.push_async_callback(self._channels.close)
             await self._serve_metrics(stack, numbers)
             stack.push_async_callback(front.server.stop, rpc.LINK_TIMEOUTS.grace_s)
@@ -232,12 +232,16 @@ class MasterDaemon:
         from mesos_py.exposition import MetricsServer
 
         async def render() -> bytes:
-            http = http_families(self.http.server) if self.http is not None else []
-            return rendered([*numbers.families(), *http])
+            return self._rendered(numbers)
 
         server = MetricsServer(render)
         await server.start(self.flags.ip, self.flags.metrics_port)
         stack.push_async_callback(server.close)
+
+    def _rendered(self, numbers: Numbers) -> bytes:
+        """The page of all numbers."""
+        http = http_families(self.http.server) if self.http is not None else []
+        return rendered([*numbers.families(), *http])
 
     async def run_until(self, ended: asyncio.Event) -> None:
         """Until `ended` is set.  Raises what makes it impossible to go on."""

@@ -250,6 +250,13 @@ async def test_calls_may_come_on_any_connection() -> None:
         assert await stream.next() is None
 
 
+async def test_what_was_answered_is_among_the_numbers() -> None:
+    async with serving() as master, connected(master.port) as connection:
+        await connection.ask("GET", PATH)
+        _, page = await connection.ask("GET", "/metrics")
+    assert b'mesos_py_master_http_answers_total{status="405"} 1.0' in page
+
+
 # ---- Authentication ----------------------------------------------------------------------
 
 
