@@ -45,6 +45,8 @@ class HttpMaster:
 
     def __init__(self, daemon: MasterDaemon) -> None:
         self.daemon = daemon
+        # The links of agents that are played, which nobody ends by himself.
+        self.played: list[Link] = []
 
     @property
     def port(self) -> int:
@@ -85,9 +87,12 @@ async def serving(**flags: Any) -> AsyncIterator[HttpMaster]:
     own = {"port": 0, "http_port": 0, "offer_timeout_s": 0.0, "heartbeat_s": 1000.0}
     daemon = MasterDaemon(MasterFlags(**{**own, **flags}))
     await daemon.start()
+    master = HttpMaster(daemon)
     try:
-        yield HttpMaster(daemon)
+        yield master
     finally:
+        for link in master.played:
+            master.term.links.forget(link)
         await daemon.stop()
 
 
@@ -110,6 +115,7 @@ class PlayedAgent:
 
     def register(self) -> Self:
         self.link = self.master.term.links.open(self.info.hostname, lambda: None)
+        self.master.played.append(self.link)
         capability = pb.AgentInfo.Capability(type=pb.AgentInfo.Capability.AGENT_DRAINING)
         asked = ACall.Register(
             agent_info=self.info,
