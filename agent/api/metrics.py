@@ -73,7 +73,7 @@ def observe(
     )
     stack.callback(operator.close)
     agent_operator_pb2_grpc.add_AgentOperatorServiceServicer_to_server(operator, server)
-    about = About(MESOS_VERSION, told.started.wall_s, told.flags)
+    about = About(MESOS_VERSION, told.started.wall_s, told.flags, files.own_log())
     http.metrics = lambda: render(metrics, usage)
     http.operator.open(operator)
     http.older.open(Pages(state, about, usage.collect, as_object), numbers)

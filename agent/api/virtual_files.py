@@ -78,17 +78,28 @@ class VirtualFiles:
     def table(self, s: AgentState) -> dict[str, str]:
         """The directory that each path leads to."""
         made: dict[str, str] = {}
-        if self._logs_to_a_file():
-            made[OWN_LOG] = str(Path(self._own_log()).readlink())
+        own_log = self.own_log()
+        if own_log is not None:
+            made[OWN_LOG] = own_log
         for executor in (*s.past, *s.executors.values()):
             real = posixpath.join(s.settings.work_dir, *executor.sandbox)
             latest = posixpath.join(posixpath.dirname(real), "latest")
             made[real] = made[latest] = made[virtual_of(*executor.key)] = real
         return made
 
+    def own_log(self) -> str | None:
+        """The file that the agent logs to; None if it is none."""
+        try:
+            if not stat.S_ISREG(os.fstat(self._own_log_fd).st_mode):
+                return None
+            return str(Path(self._own_link()).readlink())
+        except OSError:
+            return None
+
     def _open(self, path: str) -> Opened:
-        if path == OWN_LOG and self._logs_to_a_file():
-            fd = os.open(self._own_log(), os.O_RDONLY | os.O_CLOEXEC)
+        if path == OWN_LOG and self.own_log() is not None:
+            # Also when it is moved away meanwhile.
+            fd = os.open(self._own_link(), os.O_RDONLY | os.O_CLOEXEC)
             return Opened("", fd, os.fstat(fd))
         location = located(path, self._work_dir, self._agent_id())
         try:
@@ -99,14 +110,8 @@ class VirtualFiles:
         except OSError as error:
             raise Unavailable(f"path: {path!r}: cannot be read: {error.strerror}") from None
 
-    def _own_log(self) -> str:
+    def _own_link(self) -> str:
         return f"/proc/self/fd/{self._own_log_fd}"
-
-    def _logs_to_a_file(self) -> bool:
-        try:
-            return stat.S_ISREG(os.fstat(self._own_log_fd).st_mode)
-        except OSError:
-            return False
 
 
 def _entries(path: str, fd: int) -> Iterator[pb.FileInfo]:

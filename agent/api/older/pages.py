@@ -29,6 +29,8 @@ class About:
     version: str
     started_wall_s: float
     flags: dict[str, str] = field(default_factory=dict)
+    # The file that it logs to, if that is one.
+    log_file: str | None = None
 
 
 class Pages:
@@ -51,13 +53,16 @@ class Pages:
 
     async def state(self) -> bytes:
         s = self._s
+        about = self._about
         head = shapes.agent(
             s,
-            version_text=self._about.version,
-            started_wall_s=self._about.started_wall_s,
-            flags=self._about.flags,
+            version_text=about.version,
+            started_wall_s=about.started_wall_s,
             as_json=self._as_json,
         )
+        if about.log_file is not None:
+            head["external_log_file"] = about.log_file
+        head["flags"] = about.flags
         books = [_Book(s, each) for each in listing.present(s)]
         completed = [_Book(s, each) for each in listing.completed(s)]
         pace = Pace(self._slice_s)

@@ -29,10 +29,8 @@ def version(text: str) -> Shape:
     return {"version": text, "build_date": "", "build_time": 0.0, "build_user": ""}
 
 
-def agent(
-    s: AgentState, *, version_text: str, started_wall_s: float, flags: Shape, as_json: AsJson
-) -> Shape:
-    """All of /state but the frameworks."""
+def agent(s: AgentState, *, version_text: str, started_wall_s: float, as_json: AsJson) -> Shape:
+    """What /state says of the agent."""
     info = s.info
     total = Resources.from_proto("resources", info.resources)
     used = [each for executor in s.executors.values() for each in listing.held(executor)]
@@ -58,7 +56,7 @@ def agent(
     }
     if s.registered:
         shape["master_hostname"] = s.master.hostname
-    return shape | {"flags": flags}
+    return shape
 
 
 def _in_full(bundle: Resources, as_json: AsJson) -> list[Any]:

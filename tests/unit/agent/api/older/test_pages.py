@@ -3,6 +3,7 @@ Mesos 1.11 was seen to answer, but for what only it can know (git_sha, git_tag).
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -102,6 +103,12 @@ async def test_the_master_is_named_while_there_is_one():
     assert (await state(pages))["master_hostname"] == "head"
     world.core.on_disconnected()
     assert "master_hostname" not in await state(pages)
+
+
+async def test_the_file_that_it_logs_to_is_named_if_there_is_one(world):
+    about = replace(ABOUT, log_file="/var/log/agent")
+    found = await state(Pages(world.core.state, about, lambda: pytest.fail("asked"), as_object))
+    assert found["external_log_file"] == "/var/log/agent"
 
 
 async def test_a_drain_is_shown(world, pages):
