@@ -101,6 +101,11 @@ class Collector:
         metrics.watch(
             "work_dir_usage", "Used share of the work directory's disk", lambda: usage(work_dir)
         )
+        metrics.watch(
+            "sandbox_age_limit_seconds",
+            "How old ended sandboxes may get, as full as the disk is",
+            lambda: age_limit_s(limits, usage(work_dir)),
+        )
 
     def ended(self, parts: tuple[str, ...]) -> None:
         """The container with this sandbox has ended: its age begins."""

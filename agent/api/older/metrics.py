@@ -28,6 +28,7 @@ _SAME: Final = {
     "containerizer/fetcher/task_fetches_failed": 'fetches_total{outcome="failed"}',
     "gc/path_removals_succeeded": "sandboxes_removed_total",
     "gc/path_removals_failed": "sandbox_removals_failed_total",
+    "slave/executor_directory_max_allowed_age_secs": "sandbox_age_limit_seconds",
 }
 
 

@@ -72,6 +72,12 @@ def test_the_fuller_the_disk_the_younger_they_go(usage, limit):
     assert age_limit_s(Limits(gc_delay_s=7 * DAY), usage) == pytest.approx(limit * DAY)
 
 
+def test_how_old_they_may_get_is_a_number_for_operators(world):
+    world.usages = [0.4]
+    limit_s = world.metrics.snapshot()["sandbox_age_limit_seconds"]
+    assert limit_s == pytest.approx(3.5 * DAY)
+
+
 def test_old_ones_go_and_what_leads_to_them(world):
     world.sandbox("old", 7 * DAY)
     world.sandbox("young", 6 * DAY)

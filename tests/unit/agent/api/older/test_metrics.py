@@ -28,6 +28,7 @@ NAMES = [
     "slave/disk_revocable_used",
     "slave/disk_total",
     "slave/disk_used",
+    "slave/executor_directory_max_allowed_age_secs",
     "slave/executors_preempted",
     "slave/executors_registering",
     "slave/executors_running",
@@ -136,6 +137,6 @@ def test_executors_on_their_way(world):
 
 
 def test_numbers_of_ours_that_count_the_same(world):
-    found = numbers(world, fetcher_cache_bytes=7.0, sandboxes_removed_total=3.0)
+    found = numbers(world, fetcher_cache_bytes=7.0, sandbox_age_limit_seconds=3.0)
     assert found["containerizer/fetcher/cache_size_used_bytes"] == 7.0
-    assert found["gc/path_removals_succeeded"] == 3.0
+    assert found["slave/executor_directory_max_allowed_age_secs"] == 3.0
