@@ -132,6 +132,9 @@ def executor_info(executor: Executor) -> pb.ExecutorInfo:
         info = task.info
         found.name = info.name
         found.command.CopyFrom(info.command)
+        # What tasks are told so may be secret, and Mesos shows it of no task.
+        found.command.ClearField("environment")
+        found.command.ClearField("uris")
         for name in ("container", "discovery", "labels"):
             if info.HasField(name):
                 getattr(found, name).CopyFrom(getattr(info, name))

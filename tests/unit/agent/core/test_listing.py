@@ -60,6 +60,22 @@ def test_executors_those_of_commands_made_up():
     assert [each.executor_info.name for each in found.completed_executors] == ["t2"]
 
 
+def test_what_a_command_is_told_in_confidence_is_not_shown():
+    world = AgentWorld()
+    variable = pb.Environment.Variable(name="PASSWORD", value="secret")
+    told = pb.CommandInfo(
+        value="true",
+        user="root",
+        environment=pb.Environment(variables=[variable]),
+        uris=[pb.CommandInfo.URI(value="http://me:secret@h/x")],
+    )
+    world.run(command("t1", command=told))
+    (shown,) = listing.executors(world.core.state).executors
+    assert shown.executor_info.command == pb.CommandInfo(value="true", user="root")
+    (task,) = world.core.state.tasks.values()
+    assert task.info.command == told
+
+
 def test_a_framework_is_completed_when_nothing_of_it_is_left():
     world = AgentWorld()
     world.run(command("t1"), command("t2"))
