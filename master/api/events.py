@@ -1,9 +1,8 @@
 """What happens in the cluster, for those who subscribed to it: the operator API's events.
 
-While nobody is subscribed the core tells nothing, and nothing is kept here.  With the first
-subscription it begins to tell, in the same step in which the lists of the first snapshot are
-written down: so nothing falls between a snapshot and the events after it.  What happens while
-a snapshot is made waits behind it; some of that may be in the snapshot already.
+While nobody is subscribed the core tells nothing, and nothing is kept here.  A subscriber joins
+before its snapshot is begun: so nothing falls between that and the events after it.  What
+happens while the snapshot is made waits behind it; some of that may be in it already.
 """
 
 from __future__ import annotations

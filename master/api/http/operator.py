@@ -9,6 +9,7 @@ from aiohttp import web
 
 from master.api.front import Leading
 from master.api.http import writing
+from master.api.http.batches import Batches
 from master.api.http.leader import require_operator
 from master.api.http.watching import subscribe
 from master.api.operator import OperatorService
@@ -41,6 +42,16 @@ _NOT_THERE: Final = {
         "is not there: this master has no persistent volumes",
     ),
 }
+# Calls whose answers may be long, and are the same for all who ask.
+_LONG: Final = frozenset(
+    {
+        Call.GET_STATE,
+        Call.GET_AGENTS,
+        Call.GET_FRAMEWORKS,
+        Call.GET_EXECUTORS,
+        Call.GET_TASKS,
+    }
+)
 # Of calls that can do without a member of their own.
 _OPTIONAL: Final = frozenset({"get_tasks", "get_usage", "explain"})
 # Where Mesos takes what cannot be done for a bad request.
@@ -65,6 +76,7 @@ class OperatorApi:
         self._leading = leading
         self._body = body
         self._numbers = numbers
+        self._batches = Batches()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Raises MesosPyError for what is refused."""
@@ -81,7 +93,11 @@ class OperatorApi:
         # It may be over by now.
         operator = require_operator(self._leading, request)
         if call.type == Call.SUBSCRIBE:
-            return await subscribe(operator, request, accepted)
+            return await subscribe(operator, request, accepted, self._batches)
+        if call.type in _LONG and not call.HasField("get_tasks"):
+            key = (operator, call.type, accepted)
+            data = await self._batches.get(key, lambda: _written(operator, call, accepted))
+            return _with_body(data, accepted)
         return await carry_out(operator, call, accepted)
 
     def _metrics(self) -> op.Response:
@@ -120,6 +136,12 @@ async def carry_out(operator: OperatorService, call: op.Call, media: Media) -> w
     return await _answer(response, media)
 
 
+async def _written(operator: OperatorService, call: op.Call, media: Media) -> bytes:
+    response = await operator.answer(call)
+    await writing.as_mesos(response)
+    return await writing.body(response, media)
+
+
 def _as_mesos_says(call: op.Call, error: MesosPyError) -> MesosPyError:
     wrong = isinstance(error, (NotFound, Conflict)) and error.fields.get("registered", True)
     if wrong and call.type in _BAD_REQUEST:
@@ -131,7 +153,10 @@ async def _answer(response: op.Response, media: Media) -> web.Response:
     if response.type == op.Response.DONE:
         return empty(200)
     await writing.as_mesos(response)
-    data = await writing.body(response, media)
+    return _with_body(await writing.body(response, media), media)
+
+
+def _with_body(data: bytes, media: Media) -> web.Response:
     return web.Response(body=data, headers={"Content-Type": media.value})
 
 

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from master.api.events import Subscriber
 from master.api.http import writing
+from master.api.http.batches import Batches
 from master.api.operator import OperatorService
 from mesos_py.http import recordio
 from mesos_py.http.media import Media
@@ -30,18 +31,19 @@ _ENCODERS: Final = {media: _encoder(media) for media in Media}
 
 
 async def subscribe(
-    operator: OperatorService, request: web.Request, media: Media
+    operator: OperatorService, request: web.Request, media: Media, batches: Batches
 ) -> web.StreamResponse:
     """Until the client goes, reads too slowly, or this master leads no more."""
     encode = _ENCODERS[media]
     subscriber = Subscriber(encode, cutter(request))
     interval_s = operator.cluster.options.heartbeat_s
     beat = encode(op.Event(type=op.Event.HEARTBEAT))
-    # In one step: from here on all is told that is not in these lists.
+    # Before the state is looked at: all is told that comes after what it shows.
     operator.events.join(subscriber)
-    state = operator.snapshots.state()
     try:
-        first = await _subscribed(await state, media, interval_s)
+        first = await batches.get(
+            (operator, "SUBSCRIBED", media), lambda: _subscribed(operator, media, interval_s)
+        )
         subscriber.begin(recordio.framed(first), beat)
         return await respond(
             request,
@@ -54,7 +56,8 @@ async def subscribe(
         operator.events.leave(subscriber)
 
 
-async def _subscribed(state: op.Response, media: Media, interval_s: float) -> bytes:
+async def _subscribed(operator: OperatorService, media: Media, interval_s: float) -> bytes:
+    state = await operator.snapshots.state()
     await writing.as_mesos(state)
     if media is Media.JSON:
         content = await writing.state_object(state.get_state)

@@ -1,5 +1,7 @@
 """POST /api/v1: which status for what, and that answers are as Mesos gives them."""
 
+import asyncio
+import contextlib
 import json
 import logging
 
@@ -11,6 +13,7 @@ from mesos_py.v1 import operator_pb2 as op
 from mesos_py.v1 import types_pb2 as pb
 from mesos_py.version import MESOS_VERSION
 from tests.kit.master_http import JSON, http_master
+from tests.kit.raw_http import connected
 
 GET_HEALTH = b'{"type":"GET_HEALTH"}'
 PROTOBUF = "application/x-protobuf"
@@ -139,6 +142,24 @@ async def test_state_in_both_forms_is_the_same(master):
     packed = op.Response.FromString(body).get_state
     assert packed.get_tasks.tasks[0].task_id.value == "t1"
     assert packed.get_agents.agents[0].agent_info.hostname == "host1"
+
+
+async def test_many_who_ask_for_the_same_are_answered_alike_and_afresh(master):
+    body = b'{"type":"GET_AGENTS"}'
+    async with contextlib.AsyncExitStack() as stack:
+        clients = [
+            await stack.enter_async_context(connected(master.server.port)) for _ in range(20)
+        ]
+        answers = await asyncio.gather(
+            *(client.ask("POST", "/api/v1", JSON, body) for client in clients)
+        )
+    assert {head.status for head, _ in answers} == {200}
+    assert len({answer for _, answer in answers}) == 1
+    master.world.agent("host9")
+    _, answer = await master.call("GET_AGENTS")
+    assert len(answer["get_agents"]["agents"]) == 1
+    status, answer = await master.call("GET_TASKS", get_tasks={"framework_id": NOBODY})
+    assert (status, "nobody" in answer) == (404, True)
 
 
 async def test_only_registered_agents_are_agents(master):
