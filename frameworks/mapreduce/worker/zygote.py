@@ -11,22 +11,20 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import selectors
 import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Final, NoReturn
 
 import msgspec
 
 from frameworks.runtime import processes
+from frameworks.runtime.forkloop import ForkLoop, kill_group, sweep
 
 # What was killed and does not end hangs in the kernel (a dead file server): told all the same.
 _SWEEP_S: Final = 10.0
-_SWEEP_STEP_S: Final = 0.01
 _MESSAGE: Final = 1 << 16
 _THREADS: Final = "OPENBLAS_NUM_THREADS"
 _MODULE: Final = "frameworks.mapreduce.worker.zygote"
@@ -127,31 +125,16 @@ class _Server:
     def __init__(self, link: socket.socket) -> None:
         self._link = link
         self._attempts: dict[int, str] = {}
-        self._wake, wake = os.pipe()
-        os.set_blocking(wake, False)
-        os.set_blocking(self._wake, False)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._loop = ForkLoop(link)
 
     def serve(self) -> None:
         """Until the holder closes its end."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._link, selectors.EVENT_READ)
-            selector.register(self._wake, selectors.EVENT_READ)
-            while True:
-                for key, _ in selector.select():
-                    if key.fd == self._wake:
-                        with contextlib.suppress(BlockingIOError):
-                            os.read(self._wake, _MESSAGE)
-                        self._reap()
-                    elif not self._obey():
-                        return
+        self._loop.run(self._obey, self._reap)
 
     def end(self) -> None:
         for pid in self._attempts:
-            _kill(pid)
-        self._attempts.clear()
-        self._sweep()
+            kill_group(pid)
+        sweep(_SWEEP_S)
 
     def _obey(self) -> bool:
         try:
@@ -166,7 +149,7 @@ class _Server:
         else:
             for pid, attempt in self._attempts.items():
                 if attempt == order.attempt:
-                    _kill(pid)
+                    kill_group(pid)
         return True
 
     def _fork(self, order: Start, fd: int) -> None:
@@ -187,7 +170,7 @@ class _Server:
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            code = _attempt(order, fd, (self._link.fileno(), self._wake))
+            code = _attempt(order, fd, self._loop.fds)
         finally:
             os._exit(code)
 
@@ -202,38 +185,17 @@ class _Server:
                 break
             attempt = self._attempts.pop(pid, None)
             if attempt is not None:
-                _kill(pid)
+                kill_group(pid)
                 ended.append(Gone(attempt, os.waitstatus_to_exitcode(status)))
         if ended:
-            self._sweep()
+            # What they have left behind.
+            sweep(_SWEEP_S, self._attempts)
         for gone in ended:
             self._say(gone)
-
-    def _sweep(self) -> None:
-        """Kill what attempts have left behind."""
-        until = time.monotonic() + _SWEEP_S
-        while left := processes.own_children() - set(self._attempts):
-            for pid in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            for pid in left:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
-            if time.monotonic() > until:
-                break
-            if processes.own_children() - set(self._attempts):
-                time.sleep(_SWEEP_STEP_S)
 
     def _say(self, gone: Gone) -> None:
         with contextlib.suppress(OSError):
             self._link.send(msgspec.json.encode(gone))
-
-
-def _kill(pid: int) -> None:
-    """An attempt, and what is in its group."""
-    for send in (os.killpg, os.kill):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            send(pid, signal.SIGKILL)
 
 
 def _attempt(order: Start, fd: int, close: tuple[int, ...]) -> int:

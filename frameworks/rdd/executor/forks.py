@@ -10,23 +10,21 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import selectors
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from frameworks.rdd.executor import packets
 from frameworks.runtime import processes
+from frameworks.runtime.forkloop import ForkLoop, kill_group, sweep
 
 # (the worker's socket, its page's file) -> exit code
 Run = Callable[[socket.socket, int], int]
 
 _SWEEP_S: Final = 5.0
-_STEP_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,25 +116,11 @@ class _Server:
         self._link = link
         self._run = run
         self._pids: dict[int, int] = {}  # number -> pid
-        self._wake, wake = os.pipe()
-        for fd in (self._wake, wake):
-            os.set_blocking(fd, False)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._loop = ForkLoop(link)
 
     def serve(self) -> None:
         """Until the executor closes its end."""
-        with selectors.DefaultSelector() as selector:
-            selector.register(self._link, selectors.EVENT_READ)
-            selector.register(self._wake, selectors.EVENT_READ)
-            while True:
-                for key, _ in selector.select():
-                    if key.fd == self._wake:
-                        with contextlib.suppress(BlockingIOError):
-                            os.read(self._wake, 1 << 16)
-                        self._reap()
-                    elif not self._obey():
-                        return
+        self._loop.run(self._obey, self._reap)
 
     def _obey(self) -> bool:
         got = packets.receive(self._link)
@@ -146,7 +130,7 @@ class _Server:
         if isinstance(order, Fork):
             self._fork(order, *fds)
         elif (pid := self._pids.get(order.number)) is not None:
-            _kill(pid, order.signal)
+            kill_group(pid, order.signal)
         return True
 
     def _fork(self, order: Fork, link: int, page: int) -> None:
@@ -178,7 +162,7 @@ class _Server:
                 return
             number = numbers.get(found.si_pid)
             if number is not None:
-                _kill(found.si_pid, signal.SIGKILL)
+                kill_group(found.si_pid)
             _, status = os.waitpid(found.si_pid, 0)
             processes.Child.unreaped.discard(found.si_pid)
             if number is not None:
@@ -187,30 +171,14 @@ class _Server:
 
     def end(self) -> None:
         """Kill the workers, and what user code has left behind."""
-        until = time.monotonic() + _SWEEP_S
         for pid in self._pids.values():
-            _kill(pid, signal.SIGKILL)
-        while left := processes.own_children():
-            for pid in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            for pid in left:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(pid, os.WNOHANG)
-            if time.monotonic() > until:
-                sys.stderr.write(f"processes {sorted(left)} cannot be killed\n")
-                return
-            time.sleep(_STEP_S)
+            kill_group(pid)
+        if left := sweep(_SWEEP_S):
+            sys.stderr.write(f"processes {sorted(left)} cannot be killed\n")
 
     def _say(self, gone: Gone) -> None:
         with contextlib.suppress(OSError):
             packets.send(self._link, gone)
-
-
-def _kill(pid: int, which: int) -> None:
-    for send in (os.killpg, os.kill):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            send(pid, which)
 
 
 __all__ = ["ForkServer", "Gone"]
