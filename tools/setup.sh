@@ -12,14 +12,17 @@ set -euo pipefail
 # Debian packages that tests need beyond Python: the one place where they are listed.
 TEST_PACKAGES=(
     apache2-bin busybox-static docker-compose docker.io e2fsprogs haproxy hpcc httperf iproute2
-    libmpich-dev libopenmpi-dev mpich munge nftables openmpi-bin runc slurm-wlm slurm-wlm-torque
-    systemd wrk zookeeper
+    libmpich-dev libopenmpi-dev mpich munge nftables openmpi-bin python3-http-parser runc slurm-wlm
+    slurm-wlm-torque systemd wrk zookeeper
 )
 # What `make test-vm` needs besides.
 VM_PACKAGES=(debootstrap qemu-system-x86)
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly VENV=.venv STAMP=.venv/.setup-stamp
+# A framework library written for Apache Mesos, which the tests run against our HTTP API as it is. A part of
+# it is a Debian package (what PyPI has of that builds on no current Python), so it gets Debian's Python.
+readonly DEBIAN_PYTHON=/usr/bin/python3 PYMESOS=.cache/pymesos PYMESOS_PINS=tests/kit/pymesos/requirements.txt
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$@"; exit 1; }
@@ -62,6 +65,28 @@ install_test_packages() {
     [ "${#missing[@]}" -gt 0 ] || return 0
     # Without the packages the tests that need them skip, each naming its tool; only CI insists.
     apt_install "${missing[@]}" || [ "${CI:-}" != true ] || die "test packages are missing: ${missing[*]}"
+}
+
+pymesos_fingerprint() { { pwd; "$DEBIAN_PYTHON" --version; cat "$PYMESOS_PINS"; } | sha256sum; }
+
+make_pymesos() {
+    "$DEBIAN_PYTHON" -m venv --clear --system-site-packages --without-pip "$PYMESOS" &&
+        "$VENV/bin/python" -m pip --disable-pip-version-check --python "$PYMESOS/bin/python" \
+            install -qq --no-deps --ignore-installed --requirement "$PYMESOS_PINS"
+}
+
+# The environment of tests/kit/pymesos. Without it its tests skip; only CI insists.
+install_pymesos() {
+    local stamp=$PYMESOS/.setup-stamp
+    "$DEBIAN_PYTHON" -c 'import http_parser' 2>/dev/null || return 0
+    [ "$(cat "$stamp" 2>/dev/null)" != "$(pymesos_fingerprint)" ] || return 0
+    say "installing pymesos into $PYMESOS"
+    if make_pymesos; then
+        pymesos_fingerprint >"$stamp"
+    else
+        rm -rf "$PYMESOS"
+        [ "${CI:-}" != true ] || die "pymesos, which tests need, cannot be installed"
+    fi
 }
 
 # --- Python ------------------------------------------------------------------------------------
@@ -164,6 +189,7 @@ main() {
     compile_ours
     if [ "${#packages[@]}" -gt 0 ]; then
         install_test_packages "${packages[@]}"
+        install_pymesos
     fi
 }
 

@@ -1,0 +1,124 @@
+"""The programs of tests/kit/pymesos as processes in a test's hands."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, NoReturn, Self
+
+from tests.kit.cluster import LOOPBACK, Cluster
+from tests.kit.waiting import LIMIT_S, until
+
+_HERE: Final = Path(__file__).parent / "pymesos"
+_PYTHON: Final = Path(__file__).parents[2] / ".cache/pymesos/bin/python"
+# How an executor of pymesos is started.
+EXECUTOR: Final = shlex.join([str(_PYTHON), "-I", str(_HERE / "executor.py")])
+
+
+def need_pymesos(lacking: Callable[[str], NoReturn]) -> None:
+    """Skip where tools/setup.sh has not made its environment."""
+    if not _PYTHON.exists():
+        lacking("pymesos (tools/setup.sh --with-test-packages)")
+
+
+class Program:
+    """One program; what it says is read from a file.  Use it in a `with` block."""
+
+    def __init__(self, directory: Path, name: str, *args: str) -> None:
+        directory.mkdir(exist_ok=True)
+        number = len(list(directory.iterdir()))
+        self._out = directory / f"{number}-{name}.out"
+        self._err = directory / f"{number}-{name}.err"
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self.process = subprocess.Popen(
+                [_PYTHON, "-I", _HERE / f"{name}.py", *args],
+                cwd=directory,
+                stdin=subprocess.PIPE,
+                stdout=out,
+                stderr=err,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.kill()
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.process.kill()
+        self.process.wait(LIMIT_S)
+
+    def leave(self) -> int:
+        """Let it come to its end; its exit code."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.process.wait(LIMIT_S)
+
+    def tell(self, what: object) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(what).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def said(self, what: str) -> list[Any]:
+        """All values that it has said of this."""
+        lines = self._out.read_text().split("\n")[:-1]
+        return [value for name, value in map(json.loads, lines) if name == what]
+
+    def wait(self, what: str, value: object = ..., count: int = 1) -> Any:
+        """Until it has said this (so often); the last value."""
+
+        def heard() -> list[Any]:
+            return [each for each in self.said(what) if value in (..., each)]
+
+        until(lambda: len(heard()) >= count or self.process.poll() is not None, LIMIT_S)
+        found = heard()
+        assert len(found) >= count, f"ended: {self._out.read_text()} {self._err.read_text()}"
+        return found[-1]
+
+
+class Scheduler(Program):
+    """tests/kit/pymesos/scheduler.py."""
+
+    def __init__(self, directory: Path, master: str, framework_id: str = "", executor: str = ""):
+        asked = {"master": master, "id": framework_id, "executor": executor}
+        super().__init__(directory, "scheduler", json.dumps(asked))
+
+    def launch(self, name: str, text: str) -> None:
+        """A task with this command or, for an executor, this data."""
+        self.tell({"launch": [name, text]})
+
+
+class Operator(Program):
+    """tests/kit/pymesos/operator_client.py."""
+
+    def __init__(self, directory: Path, kind: str, address: str) -> None:
+        super().__init__(directory, "operator_client", kind, address)
+
+    def ask(self, method: str, *arguments: object) -> Any:
+        """What is answered."""
+        before = len(self.said(method))
+        self.tell([method, *arguments])
+        return self.wait(method, count=before + 1)
+
+
+def serving(directory: Path) -> Cluster:
+    """A cluster whose master says at which port it serves HTTP."""
+    directory.mkdir()
+    return Cluster(directory, http_port_file=str(directory / "http.port"))
+
+
+def master_of(cluster: Cluster) -> str:
+    """Where clients of Mesos find the cluster's master."""
+    return f"{LOOPBACK}:{(cluster.directory / 'http.port').read_text().strip()}"
+
+
+def agent_of(cluster: Cluster, name: str) -> str:
+    """Where they find this agent."""
+    return f"{LOOPBACK}:{cluster.agent_row(name).agent_info.http_port}"
