@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -96,10 +97,11 @@ def test_its_executor_lives_through_a_restart_of_the_agent(
 
 
 def test_its_operator_client(cluster: Cluster, tmp_path: Path) -> None:
-    with (
-        Operator(tmp_path / "p", "master", master_of(cluster)) as master,
-        Scheduler(tmp_path / "p", master_of(cluster)) as scheduler,
-    ):
+    with contextlib.ExitStack() as stack:
+        master = stack.enter_context(Operator(tmp_path / "p", "master", master_of(cluster)))
+        # Before that, what happens is part of the state that it begins with.
+        master.wait("subscribed")
+        scheduler = stack.enter_context(Scheduler(tmp_path / "p", master_of(cluster)))
         framework_id = scheduler.wait("registered")
         master.wait("frameworkAdded", "pymesos")
         cluster.start_agent("a")

@@ -37,10 +37,18 @@ class Seen(OperatorMaster):
         say("agentRemoved", agent_info)
 
 
+class Driver(MesosOperatorMasterDriver):
+    """Says when it hears what happens."""
+
+    def on_subscribed(self, info):
+        super().on_subscribed(info)
+        say("subscribed", None)
+
+
 def main():
     kind, address = sys.argv[1:]
     if kind == "master":
-        driver = MesosOperatorMasterDriver(address, Seen())
+        driver = Driver(address, Seen())
         driver.start()
     else:
         driver = MesosOperatorAgentDriver(address)
