@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 
 from agent import flags as agent_flags
+from agent import mesos_flags as agent_mesos_flags
 from frameworks.mapreduce.cli import flags as tracker_flags
 from frameworks.rdd import properties
 from master import flags as master_flags
+from master import mesos_flags as master_mesos_flags
 from mesos_py.config import reference_table
 
 HEAD = """\
@@ -26,7 +28,7 @@ ip = "10.0.0.1"
 offer-timeout = "1m"
 
 [agent]
-master = "10.0.0.1:5050"
+master = "10.0.0.1:5060"
 work-dir = "/var/lib/mesos-py/agent"
 resources = "cpus:4;mem:8192"
 ```
@@ -42,6 +44,21 @@ RDD = """\
 Set by `SparkConf().set(name, value)`, `mesos-py rdd submit --conf NAME=VALUE`, or a line of its `--properties-file`, in
 this order of precedence. `spark.executorEnv.NAME` is a variable for executors. Sizes are as in Spark: `512m`, `2g`.
 """
+
+
+MESOS = """\
+## Flags of Apache Mesos
+
+`mesos-py master` and `mesos-py agent` also take those of mesos-master and mesos-agent (1.11) below, as `--work_dir=/x` on
+the command line and as `MESOS_WORK_DIR` in the environment; where both are given, ours count. What has no use here is
+logged and changes nothing; what asks for a protection that is not there ends the daemon. See [migration](migration.md).
+"""
+
+
+def mesos_tables() -> str:
+    """What becomes of each flag of Mesos."""
+    master, agent = master_mesos_flags.TABLE.markdown(), agent_mesos_flags.TABLE.markdown()
+    return f"{MESOS}\n### mesos-master\n\n{master}\n### mesos-agent\n\n{agent}"
 
 
 def rdd_table() -> str:
@@ -64,7 +81,8 @@ def page() -> str:
         f"{HEAD}\n## `mesos-py master`\n\n{master.rstrip()}\n\n"
         f"## `mesos-py agent`\n\n{agent.rstrip()}\n\n"
         f"## `mesos-py mapreduce tracker`\n\n{tracker.rstrip()}\n\n"
-        f"{RDD}\n{rdd_table()}\n"
+        f"{RDD}\n{rdd_table()}\n\n"
+        f"{mesos_tables()}"
     )
 
 
