@@ -32,6 +32,10 @@ def _isolation(names: str) -> str:
     return ",".join(dict.fromkeys(made))
 
 
+def _containerizers(names: str) -> str:
+    return ",".join("posix" if name == "mesos" else name for name in names.split(","))
+
+
 TABLE: Final = Table(
     AgentFlags,
     ENV_PREFIX,
@@ -61,7 +65,7 @@ TABLE: Final = Table(
             "cgroups/... is cgroups, posix/cpu and posix/mem are posix, disk/du is disk",
             convert=_isolation,
         ),
-        MesosFlag("containerizers", "containerizers"),
+        MesosFlag("containerizers", "containerizers", "mesos is posix", convert=_containerizers),
         MesosFlag("cgroups_root", "cgroups-root"),
         MesosFlag("cgroups_enable_cfs", "cgroups-enable-cfs"),
         MesosFlag("cgroups_limit_swap", "cgroups-limit-swap"),

@@ -138,7 +138,7 @@ def test_a_command_line_of_mesos_is_understood_as_a_whole():
         "--isolation=cgroups/cpu,cgroups/mem,disk/du --executor_registration_timeout=5mins"
     )
     assert AGENT.arguments(given.split())[0] == [
-        *("--master=zk://a:1/mesos", "--work-dir=/w", "--containerizers=docker,mesos"),
+        *("--master=zk://a:1/mesos", "--work-dir=/w", "--containerizers=docker,posix"),
         *("--isolation=cgroups,disk", "--executor-registration-timeout=5mins"),
     ]
 
