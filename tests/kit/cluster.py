@@ -46,7 +46,8 @@ class Daemon:
 
     def __init__(self, kind: str, name: str, directory: Path, flags: dict[str, str]) -> None:
         self.name = name
-        self.flags = {"ip": LOOPBACK, "port": "0", "http_port": "0", **flags}
+        own = {"http_port": "0"} if kind in ("master", "agent") else {}
+        self.flags = {"ip": LOOPBACK, "port": "0", **own, **flags}
         self.work_dir = directory / name
         self.log_file = directory / f"{name}.log"
         self._kind = kind
