@@ -19,6 +19,7 @@ from mesos_py import ranges as rng
 from mesos_py.enums import name_of
 from mesos_py.errors import InsufficientResources, InvalidResources
 from mesos_py.ranges import Ranges
+from mesos_py.special_resources import refuse_special
 from mesos_py.v1 import types_pb2 as pb
 
 MILLI: Final = 1000
@@ -151,7 +152,7 @@ class Resources:
             if not _NAME.fullmatch(name):
                 raise InvalidResources(f"{field}.name", name, "is no resource name")
             where = f"{field}.{name}"
-            _refuse_special(where, message)
+            refuse_special(where, message)
             _refuse_other_type(where, message, types.setdefault(name, message.type))
             if message.type == pb.Value.SCALAR:
                 try:
@@ -409,19 +410,6 @@ def _checked_set(field: str, items: Iterable[str]) -> frozenset[str]:
 
 def _set_text(items: Iterable[str]) -> str:
     return "{" + ",".join(sorted(items)) + "}"
-
-
-def _refuse_special(where: str, message: pb.Resource) -> None:
-    """Reservations and revocable resources come with a later capability."""
-    reserved = (
-        (message.HasField("role") and message.role != "*")
-        or message.HasField("reservation")
-        or bool(message.reservations)
-    )
-    if reserved:
-        raise InvalidResources(where, message.role, "reserved resources are not supported")
-    if message.HasField("revocable"):
-        raise InvalidResources(where, "revocable", "revocable resources are not supported")
 
 
 def _refuse_other_type(where: str, message: pb.Resource, known: pb.Value.Type.ValueType) -> None:

@@ -21,6 +21,8 @@ def missing_for(task: pb.TaskInfo, provided: Set[str]) -> str | None:
 
 
 def _missing_for_container(container: pb.ContainerInfo, provided: Set[str]) -> str | None:
+    if (lacking := _missing_for_any(container)) is not None:
+        return lacking
     if container.type == pb.ContainerInfo.DOCKER:
         if "docker" in provided:
             return None  # what else it asks for is checked by who knows what docker can do
@@ -33,4 +35,24 @@ def _missing_for_container(container: pb.ContainerInfo, provided: Set[str]) -> s
         return "this agent sets no rlimits (--isolation rlimits)"
     if container.hostname:
         return "this agent gives containers no host names of their own"
+    return None
+
+
+def _missing_for_any(container: pb.ContainerInfo) -> str | None:
+    """What no container of ours can have, whoever runs it."""
+    if container.mesos.HasField("image"):
+        return "this agent runs images by dockerd only (a container of type DOCKER)"
+    if container.HasField("linux_info"):
+        return (
+            "this agent gives containers the namespaces of its isolators only (asked: linux_info)"
+        )
+    if container.HasField("tty_info"):
+        return "this agent gives containers no terminal (asked for tty_info)"
+    for volume in container.volumes:
+        for name in ("image", "source"):
+            if volume.HasField(name):
+                return f"this agent mounts no {name} (asked for at {volume.container_path!r})"
+    if container.docker.HasField("volume_driver"):
+        driver = container.docker.volume_driver
+        return f"this agent has no drivers of volumes (asked for {driver!r})"
     return None

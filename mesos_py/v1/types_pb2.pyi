@@ -887,15 +887,117 @@ class Resource(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class DiskInfo(_message.Message):
+        """What is not there yet is known by name, so that it is refused and not overlooked."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        @_typing.final
+        class Persistence(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            ID_FIELD_NUMBER: _builtins.int
+            PRINCIPAL_FIELD_NUMBER: _builtins.int
+            id: _builtins.str
+            principal: _builtins.str
+            def __init__(
+                self,
+                *,
+                id: _builtins.str = ...,
+                principal: _builtins.str | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _typing.Literal["_principal", b"_principal", "principal", b"principal"]  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["_principal", b"_principal", "id", b"id", "principal", b"principal"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            _WhichOneofReturnType__principal: _TypeAlias = _typing.Literal["principal"]  # noqa: Y015
+            _WhichOneofArgType__principal: _TypeAlias = _typing.Literal["_principal", b"_principal"]  # noqa: Y015
+            def WhichOneof(self, oneof_group: _WhichOneofArgType__principal) -> _WhichOneofReturnType__principal | None: ...
+
+        @_typing.final
+        class Source(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            class _Type:
+                ValueType = _typing.NewType("ValueType", _builtins.int)
+                V: _TypeAlias = ValueType  # noqa: Y015
+
+            class _TypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Resource.DiskInfo.Source._Type.ValueType], _builtins.type):
+                DESCRIPTOR: _descriptor.EnumDescriptor
+                UNKNOWN: Resource.DiskInfo.Source._Type.ValueType  # 0
+                PATH: Resource.DiskInfo.Source._Type.ValueType  # 1
+                MOUNT: Resource.DiskInfo.Source._Type.ValueType  # 2
+                BLOCK: Resource.DiskInfo.Source._Type.ValueType  # 3
+                RAW: Resource.DiskInfo.Source._Type.ValueType  # 4
+
+            class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
+            UNKNOWN: Resource.DiskInfo.Source.Type.ValueType  # 0
+            PATH: Resource.DiskInfo.Source.Type.ValueType  # 1
+            MOUNT: Resource.DiskInfo.Source.Type.ValueType  # 2
+            BLOCK: Resource.DiskInfo.Source.Type.ValueType  # 3
+            RAW: Resource.DiskInfo.Source.Type.ValueType  # 4
+
+            TYPE_FIELD_NUMBER: _builtins.int
+            type: Global___Resource.DiskInfo.Source.Type.ValueType
+            def __init__(
+                self,
+                *,
+                type: Global___Resource.DiskInfo.Source.Type.ValueType = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["type", b"type"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        PERSISTENCE_FIELD_NUMBER: _builtins.int
+        VOLUME_FIELD_NUMBER: _builtins.int
+        SOURCE_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def persistence(self) -> Global___Resource.DiskInfo.Persistence: ...
+        @_builtins.property
+        def volume(self) -> Global___Volume: ...
+        @_builtins.property
+        def source(self) -> Global___Resource.DiskInfo.Source: ...
+        def __init__(
+            self,
+            *,
+            persistence: Global___Resource.DiskInfo.Persistence | None = ...,
+            volume: Global___Volume | None = ...,
+            source: Global___Resource.DiskInfo.Source | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["persistence", b"persistence", "source", b"source", "volume", b"volume"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["persistence", b"persistence", "source", b"source", "volume", b"volume"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class SharedInfo(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        def __init__(
+            self,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAME_FIELD_NUMBER: _builtins.int
     TYPE_FIELD_NUMBER: _builtins.int
     SCALAR_FIELD_NUMBER: _builtins.int
     RANGES_FIELD_NUMBER: _builtins.int
     SET_FIELD_NUMBER: _builtins.int
     ROLE_FIELD_NUMBER: _builtins.int
+    DISK_FIELD_NUMBER: _builtins.int
     RESERVATION_FIELD_NUMBER: _builtins.int
     REVOCABLE_FIELD_NUMBER: _builtins.int
+    SHARED_FIELD_NUMBER: _builtins.int
     ALLOCATION_INFO_FIELD_NUMBER: _builtins.int
+    PROVIDER_ID_FIELD_NUMBER: _builtins.int
     RESERVATIONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     type: Global___Value.Type.ValueType
@@ -907,11 +1009,17 @@ class Resource(_message.Message):
     @_builtins.property
     def set(self) -> Global___Value.Set: ...
     @_builtins.property
+    def disk(self) -> Global___Resource.DiskInfo: ...
+    @_builtins.property
     def reservation(self) -> Global___Resource.ReservationInfo: ...
     @_builtins.property
     def revocable(self) -> Global___Resource.RevocableInfo: ...
     @_builtins.property
+    def shared(self) -> Global___Resource.SharedInfo: ...
+    @_builtins.property
     def allocation_info(self) -> Global___Resource.AllocationInfo: ...
+    @_builtins.property
+    def provider_id(self) -> Global___ResourceProviderID: ...
     @_builtins.property
     def reservations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resource.ReservationInfo]: ...
     def __init__(
@@ -923,14 +1031,17 @@ class Resource(_message.Message):
         ranges: Global___Value.Ranges | None = ...,
         set: Global___Value.Set | None = ...,
         role: _builtins.str | None = ...,
+        disk: Global___Resource.DiskInfo | None = ...,
         reservation: Global___Resource.ReservationInfo | None = ...,
         revocable: Global___Resource.RevocableInfo | None = ...,
+        shared: Global___Resource.SharedInfo | None = ...,
         allocation_info: Global___Resource.AllocationInfo | None = ...,
+        provider_id: Global___ResourceProviderID | None = ...,
         reservations: _abc.Iterable[Global___Resource.ReservationInfo] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_role", b"_role", "allocation_info", b"allocation_info", "ranges", b"ranges", "reservation", b"reservation", "revocable", b"revocable", "role", b"role", "scalar", b"scalar", "set", b"set"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_role", b"_role", "allocation_info", b"allocation_info", "disk", b"disk", "provider_id", b"provider_id", "ranges", b"ranges", "reservation", b"reservation", "revocable", b"revocable", "role", b"role", "scalar", b"scalar", "set", b"set", "shared", b"shared"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_role", b"_role", "allocation_info", b"allocation_info", "name", b"name", "ranges", b"ranges", "reservation", b"reservation", "reservations", b"reservations", "revocable", b"revocable", "role", b"role", "scalar", b"scalar", "set", b"set", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_role", b"_role", "allocation_info", b"allocation_info", "disk", b"disk", "name", b"name", "provider_id", b"provider_id", "ranges", b"ranges", "reservation", b"reservation", "reservations", b"reservations", "revocable", b"revocable", "role", b"role", "scalar", b"scalar", "set", b"set", "shared", b"shared", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__role: _TypeAlias = _typing.Literal["role"]  # noqa: Y015
     _WhichOneofArgType__role: _TypeAlias = _typing.Literal["_role", b"_role"]  # noqa: Y015
@@ -3209,6 +3320,82 @@ class ResourceStatistics(_message.Message):
 Global___ResourceStatistics: _TypeAlias = ResourceStatistics  # noqa: Y015
 
 @_typing.final
+class Image(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Type:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _TypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Image._Type.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        UNSPECIFIED: Image._Type.ValueType  # 0
+        APPC: Image._Type.ValueType  # 1
+        DOCKER: Image._Type.ValueType  # 2
+
+    class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
+    UNSPECIFIED: Image.Type.ValueType  # 0
+    APPC: Image.Type.ValueType  # 1
+    DOCKER: Image.Type.ValueType  # 2
+
+    @_typing.final
+    class Appc(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        NAME_FIELD_NUMBER: _builtins.int
+        name: _builtins.str
+        def __init__(
+            self,
+            *,
+            name: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class Docker(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        NAME_FIELD_NUMBER: _builtins.int
+        name: _builtins.str
+        def __init__(
+            self,
+            *,
+            name: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    APPC_FIELD_NUMBER: _builtins.int
+    DOCKER_FIELD_NUMBER: _builtins.int
+    type: Global___Image.Type.ValueType
+    @_builtins.property
+    def appc(self) -> Global___Image.Appc: ...
+    @_builtins.property
+    def docker(self) -> Global___Image.Docker: ...
+    def __init__(
+        self,
+        *,
+        type: Global___Image.Type.ValueType = ...,
+        appc: Global___Image.Appc | None = ...,
+        docker: Global___Image.Docker | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["appc", b"appc", "docker", b"docker"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["appc", b"appc", "docker", b"docker", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Image: _TypeAlias = Image  # noqa: Y015
+
+@_typing.final
 class Volume(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -3227,22 +3414,70 @@ class Volume(_message.Message):
     RW: Volume.Mode.ValueType  # 1
     RO: Volume.Mode.ValueType  # 2
 
+    @_typing.final
+    class Source(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        class _Type:
+            ValueType = _typing.NewType("ValueType", _builtins.int)
+            V: _TypeAlias = ValueType  # noqa: Y015
+
+        class _TypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Volume.Source._Type.ValueType], _builtins.type):
+            DESCRIPTOR: _descriptor.EnumDescriptor
+            UNKNOWN: Volume.Source._Type.ValueType  # 0
+            DOCKER_VOLUME: Volume.Source._Type.ValueType  # 1
+            SANDBOX_PATH: Volume.Source._Type.ValueType  # 2
+            SECRET: Volume.Source._Type.ValueType  # 3
+            HOST_PATH: Volume.Source._Type.ValueType  # 4
+            CSI_VOLUME: Volume.Source._Type.ValueType  # 5
+
+        class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
+        UNKNOWN: Volume.Source.Type.ValueType  # 0
+        DOCKER_VOLUME: Volume.Source.Type.ValueType  # 1
+        SANDBOX_PATH: Volume.Source.Type.ValueType  # 2
+        SECRET: Volume.Source.Type.ValueType  # 3
+        HOST_PATH: Volume.Source.Type.ValueType  # 4
+        CSI_VOLUME: Volume.Source.Type.ValueType  # 5
+
+        TYPE_FIELD_NUMBER: _builtins.int
+        type: Global___Volume.Source.Type.ValueType
+        def __init__(
+            self,
+            *,
+            type: Global___Volume.Source.Type.ValueType | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "type", b"type"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "type", b"type"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
+        _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__type) -> _WhichOneofReturnType__type | None: ...
+
     MODE_FIELD_NUMBER: _builtins.int
     CONTAINER_PATH_FIELD_NUMBER: _builtins.int
     HOST_PATH_FIELD_NUMBER: _builtins.int
+    IMAGE_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
     mode: Global___Volume.Mode.ValueType
     container_path: _builtins.str
     host_path: _builtins.str
+    @_builtins.property
+    def image(self) -> Global___Image: ...
+    @_builtins.property
+    def source(self) -> Global___Volume.Source: ...
     def __init__(
         self,
         *,
         mode: Global___Volume.Mode.ValueType = ...,
         container_path: _builtins.str = ...,
         host_path: _builtins.str | None = ...,
+        image: Global___Image | None = ...,
+        source: Global___Volume.Source | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_host_path", b"_host_path", "host_path", b"host_path"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_host_path", b"_host_path", "host_path", b"host_path", "image", b"image", "source", b"source"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_host_path", b"_host_path", "container_path", b"container_path", "host_path", b"host_path", "mode", b"mode"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_host_path", b"_host_path", "container_path", b"container_path", "host_path", b"host_path", "image", b"image", "mode", b"mode", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__host_path: _TypeAlias = _typing.Literal["host_path"]  # noqa: Y015
     _WhichOneofArgType__host_path: _TypeAlias = _typing.Literal["_host_path", b"_host_path"]  # noqa: Y015
@@ -3344,6 +3579,84 @@ class RLimitInfo(_message.Message):
 Global___RLimitInfo: _TypeAlias = RLimitInfo  # noqa: Y015
 
 @_typing.final
+class LinuxInfo(_message.Message):
+    """What a container has of the kernel beyond its own processes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHARE_PID_NAMESPACE_FIELD_NUMBER: _builtins.int
+    SHM_SIZE_FIELD_NUMBER: _builtins.int
+    SHARE_CGROUPS_FIELD_NUMBER: _builtins.int
+    share_pid_namespace: _builtins.bool
+    shm_size: _builtins.int
+    share_cgroups: _builtins.bool
+    def __init__(
+        self,
+        *,
+        share_pid_namespace: _builtins.bool | None = ...,
+        shm_size: _builtins.int | None = ...,
+        share_cgroups: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_share_cgroups", b"_share_cgroups", "_share_pid_namespace", b"_share_pid_namespace", "_shm_size", b"_shm_size", "share_cgroups", b"share_cgroups", "share_pid_namespace", b"share_pid_namespace", "shm_size", b"shm_size"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_share_cgroups", b"_share_cgroups", "_share_pid_namespace", b"_share_pid_namespace", "_shm_size", b"_shm_size", "share_cgroups", b"share_cgroups", "share_pid_namespace", b"share_pid_namespace", "shm_size", b"shm_size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__share_cgroups: _TypeAlias = _typing.Literal["share_cgroups"]  # noqa: Y015
+    _WhichOneofArgType__share_cgroups: _TypeAlias = _typing.Literal["_share_cgroups", b"_share_cgroups"]  # noqa: Y015
+    _WhichOneofReturnType__share_pid_namespace: _TypeAlias = _typing.Literal["share_pid_namespace"]  # noqa: Y015
+    _WhichOneofArgType__share_pid_namespace: _TypeAlias = _typing.Literal["_share_pid_namespace", b"_share_pid_namespace"]  # noqa: Y015
+    _WhichOneofReturnType__shm_size: _TypeAlias = _typing.Literal["shm_size"]  # noqa: Y015
+    _WhichOneofArgType__shm_size: _TypeAlias = _typing.Literal["_shm_size", b"_shm_size"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__share_cgroups) -> _WhichOneofReturnType__share_cgroups | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__share_pid_namespace) -> _WhichOneofReturnType__share_pid_namespace | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__shm_size) -> _WhichOneofReturnType__shm_size | None: ...
+
+Global___LinuxInfo: _TypeAlias = LinuxInfo  # noqa: Y015
+
+@_typing.final
+class TTYInfo(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class WindowSize(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        ROWS_FIELD_NUMBER: _builtins.int
+        COLUMNS_FIELD_NUMBER: _builtins.int
+        rows: _builtins.int
+        columns: _builtins.int
+        def __init__(
+            self,
+            *,
+            rows: _builtins.int = ...,
+            columns: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["columns", b"columns", "rows", b"rows"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    WINDOW_SIZE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def window_size(self) -> Global___TTYInfo.WindowSize: ...
+    def __init__(
+        self,
+        *,
+        window_size: Global___TTYInfo.WindowSize | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["window_size", b"window_size"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["window_size", b"window_size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TTYInfo: _TypeAlias = TTYInfo  # noqa: Y015
+
+@_typing.final
 class ContainerInfo(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -3416,10 +3729,12 @@ class ContainerInfo(_message.Message):
         PRIVILEGED_FIELD_NUMBER: _builtins.int
         PARAMETERS_FIELD_NUMBER: _builtins.int
         FORCE_PULL_IMAGE_FIELD_NUMBER: _builtins.int
+        VOLUME_DRIVER_FIELD_NUMBER: _builtins.int
         image: _builtins.str
         network: Global___ContainerInfo.DockerInfo.Network.ValueType
         privileged: _builtins.bool
         force_pull_image: _builtins.bool
+        volume_driver: _builtins.str
         @_builtins.property
         def port_mappings(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContainerInfo.DockerInfo.PortMapping]: ...
         @_builtins.property
@@ -3433,10 +3748,11 @@ class ContainerInfo(_message.Message):
             privileged: _builtins.bool | None = ...,
             parameters: _abc.Iterable[Global___Parameter] | None = ...,
             force_pull_image: _builtins.bool | None = ...,
+            volume_driver: _builtins.str | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["_force_pull_image", b"_force_pull_image", "_network", b"_network", "_privileged", b"_privileged", "force_pull_image", b"force_pull_image", "network", b"network", "privileged", b"privileged"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_force_pull_image", b"_force_pull_image", "_network", b"_network", "_privileged", b"_privileged", "_volume_driver", b"_volume_driver", "force_pull_image", b"force_pull_image", "network", b"network", "privileged", b"privileged", "volume_driver", b"volume_driver"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["_force_pull_image", b"_force_pull_image", "_network", b"_network", "_privileged", b"_privileged", "force_pull_image", b"force_pull_image", "image", b"image", "network", b"network", "parameters", b"parameters", "port_mappings", b"port_mappings", "privileged", b"privileged"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_force_pull_image", b"_force_pull_image", "_network", b"_network", "_privileged", b"_privileged", "_volume_driver", b"_volume_driver", "force_pull_image", b"force_pull_image", "image", b"image", "network", b"network", "parameters", b"parameters", "port_mappings", b"port_mappings", "privileged", b"privileged", "volume_driver", b"volume_driver"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         _WhichOneofReturnType__force_pull_image: _TypeAlias = _typing.Literal["force_pull_image"]  # noqa: Y015
         _WhichOneofArgType__force_pull_image: _TypeAlias = _typing.Literal["_force_pull_image", b"_force_pull_image"]  # noqa: Y015
@@ -3444,19 +3760,44 @@ class ContainerInfo(_message.Message):
         _WhichOneofArgType__network: _TypeAlias = _typing.Literal["_network", b"_network"]  # noqa: Y015
         _WhichOneofReturnType__privileged: _TypeAlias = _typing.Literal["privileged"]  # noqa: Y015
         _WhichOneofArgType__privileged: _TypeAlias = _typing.Literal["_privileged", b"_privileged"]  # noqa: Y015
+        _WhichOneofReturnType__volume_driver: _TypeAlias = _typing.Literal["volume_driver"]  # noqa: Y015
+        _WhichOneofArgType__volume_driver: _TypeAlias = _typing.Literal["_volume_driver", b"_volume_driver"]  # noqa: Y015
         @_typing.overload
         def WhichOneof(self, oneof_group: _WhichOneofArgType__force_pull_image) -> _WhichOneofReturnType__force_pull_image | None: ...
         @_typing.overload
         def WhichOneof(self, oneof_group: _WhichOneofArgType__network) -> _WhichOneofReturnType__network | None: ...
         @_typing.overload
         def WhichOneof(self, oneof_group: _WhichOneofArgType__privileged) -> _WhichOneofReturnType__privileged | None: ...
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__volume_driver) -> _WhichOneofReturnType__volume_driver | None: ...
+
+    @_typing.final
+    class MesosInfo(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        IMAGE_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def image(self) -> Global___Image: ...
+        def __init__(
+            self,
+            *,
+            image: Global___Image | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["image", b"image"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["image", b"image"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     TYPE_FIELD_NUMBER: _builtins.int
     VOLUMES_FIELD_NUMBER: _builtins.int
     DOCKER_FIELD_NUMBER: _builtins.int
     HOSTNAME_FIELD_NUMBER: _builtins.int
+    MESOS_FIELD_NUMBER: _builtins.int
     NETWORK_INFOS_FIELD_NUMBER: _builtins.int
+    LINUX_INFO_FIELD_NUMBER: _builtins.int
     RLIMIT_INFO_FIELD_NUMBER: _builtins.int
+    TTY_INFO_FIELD_NUMBER: _builtins.int
     type: Global___ContainerInfo.Type.ValueType
     hostname: _builtins.str
     @_builtins.property
@@ -3464,9 +3805,15 @@ class ContainerInfo(_message.Message):
     @_builtins.property
     def docker(self) -> Global___ContainerInfo.DockerInfo: ...
     @_builtins.property
+    def mesos(self) -> Global___ContainerInfo.MesosInfo: ...
+    @_builtins.property
     def network_infos(self) -> _containers.RepeatedCompositeFieldContainer[Global___NetworkInfo]: ...
     @_builtins.property
+    def linux_info(self) -> Global___LinuxInfo: ...
+    @_builtins.property
     def rlimit_info(self) -> Global___RLimitInfo: ...
+    @_builtins.property
+    def tty_info(self) -> Global___TTYInfo: ...
     def __init__(
         self,
         *,
@@ -3474,12 +3821,15 @@ class ContainerInfo(_message.Message):
         volumes: _abc.Iterable[Global___Volume] | None = ...,
         docker: Global___ContainerInfo.DockerInfo | None = ...,
         hostname: _builtins.str | None = ...,
+        mesos: Global___ContainerInfo.MesosInfo | None = ...,
         network_infos: _abc.Iterable[Global___NetworkInfo] | None = ...,
+        linux_info: Global___LinuxInfo | None = ...,
         rlimit_info: Global___RLimitInfo | None = ...,
+        tty_info: Global___TTYInfo | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_hostname", b"_hostname", "docker", b"docker", "hostname", b"hostname", "rlimit_info", b"rlimit_info"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_hostname", b"_hostname", "docker", b"docker", "hostname", b"hostname", "linux_info", b"linux_info", "mesos", b"mesos", "rlimit_info", b"rlimit_info", "tty_info", b"tty_info"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_hostname", b"_hostname", "docker", b"docker", "hostname", b"hostname", "network_infos", b"network_infos", "rlimit_info", b"rlimit_info", "type", b"type", "volumes", b"volumes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_hostname", b"_hostname", "docker", b"docker", "hostname", b"hostname", "linux_info", b"linux_info", "mesos", b"mesos", "network_infos", b"network_infos", "rlimit_info", b"rlimit_info", "tty_info", b"tty_info", "type", b"type", "volumes", b"volumes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__hostname: _TypeAlias = _typing.Literal["hostname"]  # noqa: Y015
     _WhichOneofArgType__hostname: _TypeAlias = _typing.Literal["_hostname", b"_hostname"]  # noqa: Y015

@@ -424,6 +424,7 @@ def odd_type():
 
 
 RESERVATION = pb.Resource.ReservationInfo(role="web")
+VOLUME = pb.Resource.DiskInfo(persistence=pb.Resource.DiskInfo.Persistence(id="v1"))
 
 
 @pytest.mark.parametrize(
@@ -463,6 +464,13 @@ RESERVATION = pb.Resource.ReservationInfo(role="web")
         (
             [reserved_by(revocable=pb.Resource.RevocableInfo())],
             "revocable resources are not supported",
+        ),
+        ([reserved_by(disk=VOLUME)], "'v1': persistent volumes"),
+        ([reserved_by(disk=pb.Resource.DiskInfo())], "disks of a kind of their own"),
+        ([reserved_by(shared=pb.Resource.SharedInfo())], "shared resources are not supported"),
+        (
+            [reserved_by(provider_id=pb.ResourceProviderID(value="p"))],
+            "resource providers are not supported",
         ),
     ],
 )
