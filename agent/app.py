@@ -17,7 +17,7 @@ import grpc.aio
 from agent.api.executor_service import ExecutorServer, ExecutorService
 from agent.api.executor_streams import ExecutorStreams
 from agent.api.files import FileService
-from agent.api.http.flags import as_mesos_flags, executor_ip
+from agent.api.http.flags import executor_ip
 from agent.api.http.server import AgentHttp
 from agent.api.master_link import MasterLink
 from agent.api.metrics import PREFIX, Told, observe, used_by
@@ -40,7 +40,7 @@ from agent.ids import RandomIds
 from agent.isolation import base as isolation
 from agent.resources import offered, parse_attributes, warn_of_taken_ports
 from agent.sandboxes.keeper import SandboxKeeper
-from mesos_py import logs, rpc
+from mesos_py import logs, mesos_flags, rpc
 from mesos_py.address import Address
 from mesos_py.clock import SystemClock
 from mesos_py.election import Backoff, Detector, parse_master
@@ -210,7 +210,7 @@ class AgentDaemon:
     def _told(self) -> Told:
         flags = self.flags
         return Told(
-            as_mesos_flags(flags), self._created, self._recovery, flags.fetcher_cache_size_bytes
+            mesos_flags.as_texts(flags), self._created, self._recovery, flags.fetcher_cache_size_bytes
         )
 
     def _settings(self, executor_endpoint: str, http_endpoint: str, files_url: str) -> Settings:

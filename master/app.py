@@ -22,7 +22,7 @@ from master.registry.base import Storage
 from master.registry.memory import MemoryStorage
 from master.registry.sqlite import SqliteStorage
 from master.term import Mandate, Term, make_allocator
-from mesos_py import config, garbage, logs, rpc
+from mesos_py import garbage, logs, mesos_flags, rpc
 from mesos_py.address import Address
 from mesos_py.clock import SystemClock
 from mesos_py.election import Contender, Detector, StandaloneContender
@@ -98,7 +98,7 @@ class MasterDaemon:
                 self._open_storage,
                 self._make_term,
             )
-            numbers, told = Numbers(leadership), config.as_texts(flags)
+            numbers, told = Numbers(leadership), mesos_flags.as_texts(flags)
             front.serve(self._leading, OperatorFront(self._leading, told, numbers.local))
             http.add_operators(told, lambda: self._rendered(numbers))
             stack.push_async_callback(self._channels.close)

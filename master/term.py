@@ -26,7 +26,7 @@ from master.api.turns import Turns
 from master.core.master import Master
 from master.flags import MasterFlags, options_of, parse_weights
 from master.registry.base import Claimed
-from mesos_py import config, plugins
+from mesos_py import mesos_flags, plugins
 from mesos_py.clock import SystemClock
 from mesos_py.errors import MesosPyError
 from mesos_py.ids import MasterIds
@@ -101,7 +101,7 @@ class Term:
             self.shell,
             LogRelay(channels),
             UsageRelay(channels),
-            config.as_texts(flags),
+            mesos_flags.as_texts(flags),
             Tenure(started_wall_s, now.wall_s, self.epoch),
         )
         self.shell.rearm()

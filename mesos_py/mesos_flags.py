@@ -52,6 +52,11 @@ def path_of(value: str) -> str:
     return value.removeprefix("file://")
 
 
+def as_texts(flags: object) -> dict[str, str]:
+    """The values of all our flags as texts, under names as Mesos writes them (work_dir)."""
+    return {name.replace("-", "_"): text for name, text in config.as_texts(flags).items()}
+
+
 class Table:
     """What becomes of the flags of one of Mesos' daemons in ours."""
 
@@ -177,4 +182,4 @@ def tell(useless: Sequence[MesosFlag]) -> None:
         log.warning("a flag of Apache Mesos has no use here", flag=each.name, why=each.note)
 
 
-__all__ = ["MesosCommand", "MesosFlag", "Table", "from_command", "path_of", "tell"]
+__all__ = ["MesosCommand", "MesosFlag", "Table", "as_texts", "from_command", "path_of", "tell"]

@@ -63,8 +63,3 @@ def executor_ip(ip: str, advertised: str | None) -> str:
     if not listening.is_unspecified:
         return ip
     return advertised or ("127.0.0.1" if listening.version == 4 else "::1")
-
-
-def as_mesos_flags(flags: HttpFlags) -> dict[str, str]:
-    """The values of all flags as texts, under names as Mesos writes them (work_dir)."""
-    return {name.replace("-", "_"): text for name, text in config.as_texts(flags).items()}

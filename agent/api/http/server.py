@@ -9,11 +9,11 @@ from typing import Final
 from agent.api.http import executor, operator
 from agent.api.http.executor import ExecutorApi
 from agent.api.http.files import FilesEndpoints
-from agent.api.http.flags import HttpFlags, as_mesos_flags
+from agent.api.http.flags import HttpFlags
 from agent.api.http.older import OlderEndpoints
 from agent.api.http.operator import OperatorApi
 from agent.api.http.sandboxes import SandboxFiles
-from mesos_py import exposition, logs
+from mesos_py import exposition, logs, mesos_flags
 from mesos_py.errors import PortInUse
 from mesos_py.exposition import Render
 from mesos_py.files import write_atomically
@@ -43,7 +43,7 @@ class AgentHttp:
         # What /metrics answers, once the agent is up.
         self.metrics: Render | None = None
         self.operator = OperatorApi(self._server)
-        self.older = OlderEndpoints(as_mesos_flags(flags))
+        self.older = OlderEndpoints(mesos_flags.as_texts(flags))
         self.files = FilesEndpoints()
         routes.add(executor.PATH, self.executors.answer)
         routes.add(operator.PATH, self.operator.answer)

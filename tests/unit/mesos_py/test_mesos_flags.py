@@ -149,3 +149,9 @@ def test_the_page_tells_every_flag_and_why_it_has_no_use(table):
     for each in table.flags:
         assert each.name in page or each.name.upper() in page
         assert each.ours or each.note
+
+
+def test_our_flags_are_shown_under_names_as_mesos_writes_them():
+    shown = mesos_flags.as_texts(Flags(work_dir="/x", wait_s=2.0))
+    assert (shown["work_dir"], shown["wait"]) == ("/x", "2s")
+    assert not any("-" in name for name in shown)
