@@ -210,7 +210,10 @@ class AgentDaemon:
     def _told(self) -> Told:
         flags = self.flags
         return Told(
-            mesos_flags.as_texts(flags), self._created, self._recovery, flags.fetcher_cache_size_bytes
+            mesos_flags.as_texts(flags),
+            self._created,
+            self._recovery,
+            flags.fetcher_cache_size_bytes,
         )
 
     def _settings(self, executor_endpoint: str, http_endpoint: str, files_url: str) -> Settings:
