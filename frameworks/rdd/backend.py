@@ -93,9 +93,9 @@ class BlockServer(Protocol):
         """Serve it from now on.  From any thread."""
         ...
 
-    def put_file(self, block: BlockId, fd: int, start: int, size_bytes: int) -> None:
-        """As `put`, what a file has there, which stays as it is.  The descriptor stays the
-        caller's, and open until the block was removed or the backend has stopped."""
+    def put_file(self, block: BlockId, path: str, start: int, size_bytes: int) -> None:
+        """As `put`, what a file has there.  It stays as it is, and at its path, until the block
+        was removed or the backend has stopped."""
         ...
 
     def remove(self, blocks: Iterable[BlockId]) -> None:

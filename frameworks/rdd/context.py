@@ -286,7 +286,7 @@ class SparkContext(Sources):
         copy = self._copied(fs, source, PACKED + (name or PurePosixPath(source).name))
         if not is_archive(copy):
             raise InvalidValue("path", path, "is no zip or tar file")
-        self.runner.add_file(str(copy), python=False)
+        self.runner.add_file(self._kept(copy), python=False)
         self._archives.append(listed)
 
     @property
@@ -303,7 +303,7 @@ class SparkContext(Sources):
         url = url_of(fs, source)
         if url not in self._added:
             copy = self._copied(fs, source, PurePosixPath(source).name)
-            self.runner.add_file(str(copy), python=python)
+            self.runner.add_file(self._kept(copy), python=python)
             self._added.append(url)
 
     def _copied(self, fs: Any, source: str, name: str) -> Path:
@@ -324,6 +324,12 @@ class SparkContext(Sources):
             # What is there may be on its way to executors.
             unfinished.rename(copy)
         return copy
+
+    def _kept(self, copy: Path) -> str:
+        """Another path of the file, which stays when the next one of this name comes."""
+        kept = Path(tempfile.mkdtemp(prefix=".added-", dir=copy.parent)) / copy.name
+        os.link(copy, kept)
+        return str(kept)
 
     if not TYPE_CHECKING:  # or every name would be taken for an attribute
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import os
 import queue
 import threading
 import time
@@ -12,7 +11,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from io import FileIO
 from typing import TYPE_CHECKING, Any, Final
 
 from frameworks.rdd import closures
@@ -33,7 +31,7 @@ from frameworks.rdd.core.patience import Patience
 from frameworks.rdd.core.rules import Rules
 from frameworks.rdd.core.stages import Plan
 from frameworks.rdd.core.views import View
-from frameworks.rdd.files import open_file
+from frameworks.rdd.files import named_and_sized
 from frameworks.rdd.messages import AddFiles, BlockId, FromExecutor, Hello
 from frameworks.rdd.nodes import ShuffleDependency
 from frameworks.rdd.page import Page
@@ -79,8 +77,6 @@ class Engine:
         self._broadcasts = itertools.count()
         self._chunks: dict[int, list[BlockId]] = {}
         self._files = itertools.count()
-        # Those that were added, since they are served from the disk.
-        self._open: list[FileIO] = []
         # What the user's program has let go of.  Garbage is collected anywhere, also while
         # this very thread holds a lock: nothing but appending is safe there.
         self._garbage: deque[tuple[str, int]] = deque()
@@ -172,20 +168,18 @@ class Engine:
 
     def add_file(self, path: str, *, python: bool) -> None:
         """Tasks of later jobs find it; one of the same name takes the other's place."""
-        name, file = open_file(path)
-        self._open.append(file)
-        fd, number = file.fileno(), next(self._files)
-        size = os.fstat(fd).st_size
+        name, size = named_and_sized(path)
+        number = next(self._files)
         blocks: list[BlockId] = []
         for chunk, start in enumerate(range(0, size, CHUNK_BYTES)):
             blocks.append(("file", number, chunk))
-            self._backend.blocks.put_file(blocks[-1], fd, start, min(CHUNK_BYTES, size - start))
+            length = min(CHUNK_BYTES, size - start)
+            self._backend.blocks.put_file(blocks[-1], path, start, length)
         message = AddFiles({name: tuple(blocks)}, (name,) if python else ())
         try:
             self._call(lambda: self._core.add_files(message))
         except BaseException:
             self._backend.blocks.remove(blocks)
-            file.close()
             raise
 
     def stop(self) -> None:
@@ -203,8 +197,6 @@ class Engine:
                 self._rounds.stop()
                 self._rounds.join()
             self._backend.stop()
-            while self._open:
-                self._open.pop().close()
 
     def view(self) -> View:
         """How everything stands.  Raises Conflict once stopped."""

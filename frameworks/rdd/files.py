@@ -13,13 +13,14 @@ from mesos_py.errors import InvalidValue
 _PIECE_BYTES: Final = 1 << 20
 
 
-def open_file(path: str) -> tuple[str, io.FileIO]:
-    """The name of a local file, and the file.  Raises InvalidValue if it cannot be read."""
+def named_and_sized(path: str) -> tuple[str, int]:
+    """The name of a local file, and its size.  Raises InvalidValue if it cannot be read."""
     name = Path(path).name
     if not name:
         raise InvalidValue("path", path, "names no file")
     try:
-        return name, io.FileIO(path)
+        with io.FileIO(path) as file:
+            return name, os.fstat(file.fileno()).st_size
     except OSError as error:
         raise InvalidValue("path", path, f"cannot be read: {error}") from error
 
@@ -52,4 +53,4 @@ class Content(Iterator[bytes]):
         self.close()
 
 
-__all__ = ["Content", "open_file"]
+__all__ = ["Content", "named_and_sized"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import Future
@@ -67,8 +68,8 @@ class _Peer:
 class _Blocks(wire.Blocks):
     def __init__(self, secret: str) -> None:
         super().__init__(secret)
-        # Or where in which file: (descriptor, start, size).
-        self.kept: dict[BlockId, bytes | tuple[int, int, int]] = {}
+        # Or where in which file: (path, start, size).
+        self.kept: dict[BlockId, bytes | tuple[str, int, int]] = {}
 
     def find(self, block: BlockId) -> tuple[int, Iterator[bytes | memoryview]] | None:
         content = self.kept.get(block)
@@ -76,8 +77,13 @@ class _Blocks(wire.Blocks):
             return None
         if isinstance(content, bytes):
             return len(content), wire.in_pieces(content)
-        fd, start, size_bytes = content
-        return size_bytes, Content(fd, size_bytes, start)
+        path, start, size_bytes = content
+        try:
+            with io.FileIO(path) as file:
+                return size_bytes, Content(file.fileno(), size_bytes, start)
+        except OSError as error:
+            _log.warning("an added file is gone", path=path, error=error)
+            return None
 
 
 class Link:
@@ -135,8 +141,8 @@ class Link:
     def put(self, block: BlockId, content: bytes) -> None:
         self._blocks.kept[block] = content
 
-    def put_file(self, block: BlockId, fd: int, start: int, size_bytes: int) -> None:
-        self._blocks.kept[block] = (fd, start, size_bytes)
+    def put_file(self, block: BlockId, path: str, start: int, size_bytes: int) -> None:
+        self._blocks.kept[block] = (path, start, size_bytes)
 
     def remove(self, blocks: Iterable[BlockId]) -> None:
         for block in blocks:

@@ -83,8 +83,8 @@ class Runner(Protocol):
         ...
 
     def add_file(self, path: str, *, python: bool) -> None:
-        """A local one, which stays as it is; another may take its name.  Raises InvalidValue if
-        there is no such file."""
+        """A local one, which stays as it is at its path; another may have its name.  Raises
+        InvalidValue if there is no such file."""
         ...
 
     @property

@@ -230,7 +230,5 @@ def test_files_are_there_before_the_tasks_that_come_after_them(fresh, tmp_path):
     assert isinstance(outcome, Raised)
     assert outcome.message.startswith("what addFile has added cannot be had: other: ")
     (tmp_path / "other").write_text("-contents-")
-    with (tmp_path / "other").open() as file:
-        driver.backend.blocks.put_file(("file", 2, 0), file.fileno(), 1, 8)
-        (tmp_path / "other").unlink()
-        assert driver.call(lambda: Path(SparkFiles.get("other")).read_text()) == "contents"
+    driver.backend.blocks.put_file(("file", 2, 0), str(tmp_path / "other"), 1, 8)
+    assert driver.call(lambda: Path(SparkFiles.get("other")).read_text()) == "contents"

@@ -3,12 +3,12 @@ test says so, on what was really pickled."""
 
 from __future__ import annotations
 
-import os
 import pickle
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -53,8 +53,8 @@ class Blocks:
         with self.lock:
             self.content[self.address, block] = content
 
-    def put_file(self, block: BlockId, fd: int, start: int, size_bytes: int) -> None:
-        self.put(block, os.pread(fd, size_bytes, start))
+    def put_file(self, block: BlockId, path: str, start: int, size_bytes: int) -> None:
+        self.put(block, Path(path).read_bytes()[start : start + size_bytes])
 
     def remove(self, blocks: Iterable[BlockId]) -> None:
         with self.lock:
