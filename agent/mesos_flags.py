@@ -24,12 +24,15 @@ _ISOLATORS: Final = {
 
 
 def _isolation(names: str) -> str:
-    """cgroups/cpu,cgroups/mem,disk/du is cgroups,disk; an unknown name stays, to be refused."""
+    """cgroups/cpu,cgroups/mem,disk/du is cgroups,disk.
+
+    What is to be refused stays as it is: an unknown name, and one that is there twice.
+    """
+    given = [name.strip() for name in names.split(",")]
     made = [
-        "cgroups" if name.startswith("cgroups/") else _ISOLATORS.get(name, name)
-        for name in names.split(",")
+        "cgroups" if name.startswith("cgroups/") else _ISOLATORS.get(name, name) for name in given
     ]
-    return ",".join(dict.fromkeys(made))
+    return ",".join(dict.fromkeys(made) if len(set(given)) == len(given) else made)
 
 
 def _containerizers(names: str) -> str:

@@ -143,6 +143,21 @@ def test_a_command_line_of_mesos_is_understood_as_a_whole():
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ("posix/cpu,posix/mem", "posix"),
+        ("cgroups/cpu, cgroups/mem, disk/du", "cgroups,disk"),
+        ("posix,posix", "posix,posix"),
+        ("cgroups/cpu,cgroups/cpu", "cgroups,cgroups"),
+        ("posix,nonesuch", "posix,nonesuch"),
+        ("posix,", "posix,"),
+    ],
+)
+def test_isolators_of_mesos_become_one_and_a_name_given_twice_stays_to_be_refused(given, made):
+    assert AGENT.arguments([f"--isolation={given}"])[0] == [f"--isolation={made}"]
+
+
 @pytest.mark.parametrize("table", [MASTER, AGENT])
 def test_the_page_tells_every_flag_and_why_it_has_no_use(table):
     page = table.markdown()
