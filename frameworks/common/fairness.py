@@ -18,8 +18,8 @@ PRIORITIES: Final[dict[str, float]] = {
 }
 _RANKS: Final = {name: rank for rank, name in enumerate(PRIORITIES)}
 
-# (rank or share, number of the job)
-_Key = tuple[float, int]
+# (rank or share, what is held within the share, number of the job)
+_Key = tuple[float, float, int]
 
 
 class Turns:
@@ -34,9 +34,10 @@ class Turns:
         self._keys: list[_Key] = []
         self._key_of: dict[int, _Key] = {}
 
-    def add(self, number: int, priority: str, held: float) -> None:
-        """held: what it has now, in any unit that is the same for all."""
-        key = self._key(number, priority, held)
+    def add(self, number: int, priority: str, held: float, within: float = 0.0) -> None:
+        """held: what it has now, in any unit that is the same for all.  within: decides, in a
+        fair order, between those of the same share."""
+        key = self._key(number, priority, held, within)
         self._key_of[number] = key
         insort(self._keys, key)
 
@@ -46,7 +47,7 @@ class Turns:
 
     def __iter__(self) -> Iterator[int]:
         """Numbers, whose turn it is first.  Begin anew after `add` and `remove`."""
-        return (number for _key, number in self._keys)
+        return (number for _share, _within, number in self._keys)
 
     def __contains__(self, number: object) -> bool:
         return number in self._key_of
@@ -54,7 +55,7 @@ class Turns:
     def __len__(self) -> int:
         return len(self._keys)
 
-    def _key(self, number: int, priority: str, held: float) -> _Key:
+    def _key(self, number: int, priority: str, held: float, within: float) -> _Key:
         if self._order == "fair":
-            return (held / PRIORITIES[priority], number)
-        return (_RANKS[priority] if self._order == "priority" else 0.0, number)
+            return (held / PRIORITIES[priority], within, number)
+        return (_RANKS[priority] if self._order == "priority" else 0.0, 0.0, number)

@@ -116,6 +116,12 @@ SCHEDULER_MODE: Final = Property(
     "FIFO",
     "How jobs that run at once share the slots",
 )
+ALLOCATION_FILE: Final = Property(
+    "spark.scheduler.allocation.file",
+    kinds.text,
+    "",
+    "An XML file, here, that says of pools of FAIR jobs their weight, minShare and schedulingMode",
+)
 LOCALITY_WAIT_S: Final = Property(
     "spark.locality.wait",
     kinds.duration_s,

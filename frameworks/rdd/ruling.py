@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from frameworks.rdd import properties
+from frameworks.rdd import pools, properties
 from frameworks.rdd.core.rules import Rules
 
 # So many failures within a minute, of any tasks, and an executor gets none for a minute.
@@ -15,16 +15,18 @@ EXCLUDE_FAILURES: Final = 5
 def rules_of(conf: Mapping[str, str], *, max_failures: int | None = None) -> Rules:
     """max_failures: of local[N, F], instead of the property.
 
-    Raises InvalidValue that names the property.
+    Raises InvalidValue that names the property, or a file that it names and what is wrong there.
     """
     wait_s = properties.LOCALITY_WAIT_S.of(conf)
+    fair = properties.SCHEDULER_MODE.of(conf) == "FAIR"
     exclude = properties.EXCLUDE.of(conf)
     return Rules(
         max_failures=properties.MAX_FAILURES.of(conf) if max_failures is None else max_failures,
         stage_attempts=properties.STAGE_ATTEMPTS.of(conf),
         wait_executor_s=wait_s,
         wait_host_s=wait_s,
-        fair=properties.SCHEDULER_MODE.of(conf) == "FAIR",
+        fair=fair,
+        pools=pools.read(properties.ALLOCATION_FILE.of(conf)) if fair else {},
         exclude_failures=EXCLUDE_FAILURES if exclude else 0,
         twins=properties.SPECULATION.of(conf),
         twin_multiplier=properties.SPECULATION_MULTIPLIER.of(conf),

@@ -8,7 +8,7 @@ from frameworks.common.delay import Delay
 from frameworks.rdd.core.effects import Ended, Failure
 from frameworks.rdd.core.showing import job_view, stage_view
 from frameworks.rdd.core.stages import Inputs, Plan
-from frameworks.rdd.core.state import JobState, Stage, State
+from frameworks.rdd.core.state import JobState, Stage, State, pool_key
 from frameworks.rdd.core.views import JobStatus, StageStatus
 from frameworks.rdd.messages import CancelTask, Forget
 from frameworks.rdd.nodes import ShuffleDependency
@@ -16,7 +16,8 @@ from mesos_py.errors import MesosPyError, shortened
 
 # Looking at every map for every partition that reads it is worth it only for so many pairs.
 MOST_LOOKED_AT = 100_000
-# A job's property, and the pool in which each has a share as others have together.
+# A job's property, and the pool in which each has a share as others have together, unless the
+# rules say what that pool is.
 POOL = "spark.scheduler.pool"
 DEFAULT_POOL = "default"
 # A host that has so much of what a partition reads is a good place for it.
@@ -136,8 +137,9 @@ class Jobs:
     def _enter_pool(self, stage: Stage, job: JobState) -> None:
         if not stage.pool:
             stage.properties = job.properties
-            name = job.properties.get(POOL, DEFAULT_POOL)
-            stage.pool = f"job {job.number}" if name in ("", DEFAULT_POOL) else f"pool {name}"
+            name = job.properties.get(POOL) or DEFAULT_POOL
+            alone = name == DEFAULT_POOL and name not in self._state.rules.pools
+            stage.pool = f"job {job.number}" if alone else pool_key(name)
 
     def _begin(self, stage: Stage, now_s: float) -> None:
         """All that it reads is there."""

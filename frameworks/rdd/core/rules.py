@@ -3,9 +3,43 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from mesos_py.errors import InvalidValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """How a pool of jobs shares with others, as Spark documents it (Job Scheduling).
+
+    weight: its share of the slots beside those of others.  min_share: slots that it has before
+    others have more than theirs.  fair: its stages share; otherwise the older job has
+    precedence.
+    """
+
+    weight: float = 1.0
+    min_share: int = 0
+    fair: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises InvalidValue."""
+        if not 0 < self.weight < math.inf:
+            raise InvalidValue("weight", self.weight, "must be above zero")
+        if self.min_share < 0:
+            raise InvalidValue("minShare", self.min_share, "must not be negative")
+
+    def standing(self, held: int) -> float:
+        """Its place with so many slots: who has the lowest number comes first.
+
+        Below zero are those without their minimum, by the part of it that they have.
+        """
+        if held < self.min_share:
+            return held / self.min_share - 1.0
+        return held / self.weight
+
+
+EVEN = Pool()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,7 +48,8 @@ class Rules:
     may find that what it reads is gone before it has come to its end.
 
     wait_executor_s, wait_host_s: for a free slot where the input is kept, then on its host.
-    fair: pools share the slots; otherwise the older job has precedence.
+    fair: pools share the slots; otherwise the older job has precedence.  pools: those that are
+    not like all others, by name.
     exclude_failures: so many within `exclude_s`, of tasks that have succeeded elsewhere, and
     an executor gets nothing for as long; 0: never.
     twins: whether slow tasks are run twice.  At the earliest after `twin_after_s` and
@@ -31,6 +66,7 @@ class Rules:
     wait_executor_s: float = 3.0
     wait_host_s: float = 3.0
     fair: bool = False
+    pools: Mapping[str, Pool] = field(default_factory=dict)
     exclude_failures: int = 5
     exclude_s: float = 60.0
     twins: bool = False
@@ -67,4 +103,4 @@ class Rules:
                 raise InvalidValue(name, getattr(self, name), "must be zero or more seconds")
 
 
-__all__ = ["Rules"]
+__all__ = ["EVEN", "Pool", "Rules"]

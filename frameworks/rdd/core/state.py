@@ -14,7 +14,7 @@ from frameworks.rdd.core.effects import Effect, Failure, Send
 from frameworks.rdd.core.kept import Kept
 from frameworks.rdd.core.outputs import Outputs
 from frameworks.rdd.core.pending import Pending
-from frameworks.rdd.core.rules import Rules
+from frameworks.rdd.core.rules import EVEN, Rules
 from frameworks.rdd.core.stages import Plan
 from frameworks.rdd.core.views import JobView, StageView
 from frameworks.rdd.messages import BlockId, FromDriver, Raised
@@ -204,6 +204,7 @@ class State:
         self.turns = Turns("fair" if rules.fair else "fifo")
         self.by_turn: dict[int, Stage] = {}
         self.held: dict[str, int] = {}
+        self._pools = {pool_key(name): pool for name, pool in rules.pools.items()}
         self.blame = Blame(rules.exclude_failures, rules.exclude_s)
         self.effects: list[Effect] = []
         self.ended_jobs: deque[JobView] = deque(maxlen=REMEMBERED)
@@ -276,7 +277,7 @@ class State:
             return
         stage.turn = stage.jobs[0] << 32 | stage.id
         self.by_turn[stage.turn] = stage
-        self.turns.add(stage.turn, "normal", self.held.get(stage.pool, 0))
+        self._take_turn(stage)
 
     def unqueue(self, stage: Stage) -> None:
         if stage.turn:
@@ -301,7 +302,17 @@ class State:
         for each in self.by_turn.values():
             if each.pool == pool:
                 self.turns.remove(each.turn)
-                self.turns.add(each.turn, "normal", self.held.get(pool, 0))
+                self._take_turn(each)
+
+    def _take_turn(self, stage: Stage) -> None:
+        pool = self._pools.get(stage.pool, EVEN)
+        within = sum(map(len, stage.running.values())) if pool.fair else 0
+        self.turns.add(stage.turn, "normal", pool.standing(self.held.get(stage.pool, 0)), within)
+
+
+def pool_key(name: str) -> str:
+    """What `Stage.pool` is for a pool of that name, beside the pools of single jobs."""
+    return f"pool {name}"
 
 
 __all__ = [
@@ -314,4 +325,5 @@ __all__ = [
     "Part",
     "Stage",
     "State",
+    "pool_key",
 ]

@@ -15,6 +15,14 @@ def test_fair_is_who_holds_least_for_its_weight():
     assert list(turns("fair", *JOBS)) == [4, 2, 3, 1]
 
 
+def test_of_equal_shares_who_holds_least_within_them_is_first():
+    made = Turns("fair")
+    made.add(1, "normal", 2.0, 2)
+    made.add(2, "normal", 2.0, 1)
+    made.add(3, "normal", 1.0, 9)
+    assert list(made) == [3, 2, 1]
+
+
 def test_fifo_is_who_came_first():
     assert list(turns("fifo", *reversed(JOBS))) == [1, 2, 3, 4]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from frameworks.rdd.core.rules import Rules
+from frameworks.rdd.core.rules import Pool, Rules
 from frameworks.rdd.messages import (
     CancelTask,
     Raised,
@@ -113,6 +113,34 @@ def test_each_job_in_the_default_pool_has_a_share_whatever_other_pools_are_calle
         world.submit(world.source(8), properties=pool)
     world.join("a", "h1", 3)
     assert sorted(task.stage_id for task in sent(world, RunTask)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("pools", "begun"),
+    [
+        ({"p": Pool(weight=3)}, [1, 1, 1, 3]),
+        ({"q": Pool(min_share=3)}, [1, 3, 3, 3]),
+        ({"p": Pool(min_share=9), "q": Pool(min_share=3)}, [1, 1, 1, 3]),
+        ({"p": Pool(fair=True)}, [1, 2, 3, 3]),
+        ({"p": Pool(weight=3, fair=True)}, [1, 1, 2, 3]),
+    ],
+)
+def test_pools_have_weights_least_shares_and_an_order_of_their_own(pools, begun):
+    world = World(Rules(fair=True, pools=pools))
+    for name in "ppq":
+        world.submit(world.source(8), properties={"spark.scheduler.pool": name})
+    world.join("a", "h1", 4)
+    assert sorted(task.stage_id for task in sent(world, RunTask)) == begun
+    world.finish_all()
+    world.check_nothing_left()
+
+
+def test_a_default_pool_that_is_declared_is_one_pool():
+    world = World(Rules(fair=True, pools={"default": Pool()}))
+    for pool in ({}, {"spark.scheduler.pool": "default"}, {"spark.scheduler.pool": "q"}):
+        world.submit(world.source(8), properties=pool)
+    world.join("a", "h1", 4)
+    assert sorted(task.stage_id for task in sent(world, RunTask)) == [1, 1, 3, 3]
 
 
 def ab() -> World:
