@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 
 from agent.core import overtime
 from agent.core.effects import ExecutorKey, SendExecutor, UpdateContainer
@@ -91,15 +92,33 @@ def started(s: AgentState, executor: Executor, now: Now) -> None:
 
 
 def deliver(s: AgentState, executor: Executor, tasks: list[Task], now: Now) -> None:
-    """Hand tasks to the executor, in order."""
+    """Hand tasks to the executor, in order; those of a group together."""
     if not tasks:
         return
     s.effects.append(UpdateContainer(executor.container_id, executor.resources))
+    for together in _by_group(tasks):
+        for task in together:
+            task.delivered = True
+            s.journal.task(task)
+        _send(s, executor, _launch(together))
+        for task in together:
+            overtime.watch(s, task, now.monotonic_s, now)
+
+
+def _by_group(tasks: list[Task]) -> Iterable[list[Task]]:
+    """As their LAUNCHes go out.  After a restart the tasks of a group may lie apart."""
+    found: dict[str, list[Task]] = {}
     for task in tasks:
-        task.delivered = True
-        s.journal.task(task)
-        _send(s, executor, Event(type=Event.LAUNCH, launch=Event.Launch(task=task.info)))
-        overtime.watch(s, task, now.monotonic_s, now)
+        # No group's name has a slash in it.
+        found.setdefault(task.group or f"/{task.key[1]}", []).append(task)
+    return found.values()
+
+
+def _launch(together: list[Task]) -> executor_pb2.Event:
+    if not together[0].group:
+        return Event(type=Event.LAUNCH, launch=Event.Launch(task=together[0].info))
+    group = pb.TaskGroupInfo(tasks=[task.info for task in together])
+    return Event(type=Event.LAUNCH_GROUP, launch_group=Event.LaunchGroup(task_group=group))
 
 
 def update(s: AgentState, key: ExecutorKey, status: pb.TaskStatus, now: Now) -> str | None:
@@ -158,18 +177,21 @@ def _take(s: AgentState, task: Task, status: pb.TaskStatus, now: Now) -> None:
 
 
 def kill(s: AgentState, task: Task, policy: pb.KillPolicy | None, now: Now) -> None:
-    """Pass the kill on; a task that the executor was never sent ends here."""
+    """Pass the kill on; a task that the executor was never sent ends here, with its group."""
     executor = task.executor
+    if task.key[1] not in executor.tasks:
+        return  # it was ended with its group
     if not task.delivered:
-        executor.resources = executor.resources - task.resources
-        s.report(
-            task,
-            pb.TASK_KILLED,
-            now,
-            source=pb.TaskStatus.SOURCE_AGENT,
-            reason=pb.TaskStatus.REASON_TASK_KILLED_DURING_LAUNCH,
-            message="Killed before it was given to its executor",
-        )
+        for each in _group_of(task):
+            executor.resources = executor.resources - each.resources
+            s.report(
+                each,
+                pb.TASK_KILLED,
+                now,
+                source=pb.TaskStatus.SOURCE_AGENT,
+                reason=pb.TaskStatus.REASON_TASK_KILLED_DURING_LAUNCH,
+                message="Killed before it was given to its executor",
+            )
         if not executor.tasks and not executor.subscribed:
             # It was started for this task alone.
             shut_down(s, executor, now)
@@ -178,6 +200,12 @@ def kill(s: AgentState, task: Task, policy: pb.KillPolicy | None, now: Now) -> N
     s.journal.task(task)
     if executor.connected:
         _send_kill(s, task, task.kill)
+
+
+def _group_of(task: Task) -> list[Task]:
+    if not task.group:
+        return [task]
+    return [each for each in task.executor.tasks.values() if each.group == task.group]
 
 
 def _send_kill(s: AgentState, task: Task, policy: pb.KillPolicy) -> None:

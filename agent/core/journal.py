@@ -152,6 +152,7 @@ def _task(task: Task) -> bytes:
         launched_monotonic=task.launched.monotonic_s,
         state=task.state,
         delivered=task.delivered,
+        group=task.group,
     )
     record.framework_id.value = task.key[0]
     record.info.CopyFrom(task.info)

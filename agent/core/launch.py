@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agent.core import checks, environment, executors
-from agent.core.effects import ContainerSpec, TaskKey
+from agent.core.effects import ContainerSpec, ExecutorKey, TaskKey
 from agent.core.records import Executor, Exit, Framework, Reason, State, Task
 from agent.core.state import AgentState
 from agent.core.supported import missing_for
@@ -28,9 +30,12 @@ class _Refused(Exception):
 
 
 def run_tasks(s: AgentState, order: agent_pb2.Event.RunTasks, now: Now) -> None:
-    """Start each task of the order, in its order; one bad task does not stop the others."""
+    """Start each task of the order, in its order; one bad task does not stop the others,
+    unless they are a group."""
     framework = s.framework(order.framework_info)
-    for info in order.tasks:
+    if order.group:
+        _run_group(s, framework, order, now)
+    for info in () if order.group else order.tasks:
         key = (framework.framework_id, info.task_id.value)
         # The same order may come twice, and a task must not run twice.
         if key in s.tasks or key in s.updates:
@@ -54,10 +59,7 @@ def run_tasks(s: AgentState, order: agent_pb2.Event.RunTasks, now: Now) -> None:
 
 
 def _run(s: AgentState, framework: Framework, key: TaskKey, info: pb.TaskInfo, now: Now) -> None:
-    if s.stop is not None:
-        raise _Refused(pb.TaskStatus.REASON_AGENT_REMOVED, "the agent is shutting down")
-    if s.drain is not None:
-        raise _Refused(pb.TaskStatus.REASON_AGENT_DRAINING, "the agent is being drained")
+    _require_welcome(s)
     try:
         check_id("framework_id", key[0])
         check_id("task_id", key[1])
@@ -69,6 +71,13 @@ def _run(s: AgentState, framework: Framework, key: TaskKey, info: pb.TaskInfo, n
             _run_command(s, framework, key, info, now)
     except MesosPyError as error:
         raise _Refused(pb.TaskStatus.REASON_TASK_INVALID, error.message, pb.TASK_ERROR) from None
+
+
+def _require_welcome(s: AgentState) -> None:
+    if s.stop is not None:
+        raise _Refused(pb.TaskStatus.REASON_AGENT_REMOVED, "the agent is shutting down")
+    if s.drain is not None:
+        raise _Refused(pb.TaskStatus.REASON_AGENT_DRAINING, "the agent is being drained")
 
 
 def _refuse_unsupported(s: AgentState, info: pb.TaskInfo) -> None:
@@ -116,39 +125,42 @@ def _run_in_executor(
     if not info.executor.HasField("framework_id"):
         # As Mesos has it, for the executor to read.
         info.executor.framework_id.value = key[0]
-    executor = s.executors.get((key[0], executor_id))
+    executor = _running(s, (key[0], executor_id), info.executor)
     resources = Resources.from_proto("resources", info.resources)
     if executor is None:
         _refuse_unsupported(s, info)
-        executor = _start_executor(s, framework, executor_id, info, resources)
-    elif executor.info is None:
-        raise _Refused(
-            pb.TaskStatus.REASON_TASK_INVALID,
-            f"the executor id {executor_id!r} is that of a running command task",
-        )
-    elif executor.ending:
-        raise _Refused(
-            pb.TaskStatus.REASON_EXECUTOR_TERMINATED, f"executor {executor_id!r} is terminating"
-        )
-    elif executor.info != info.executor:
-        raise InvalidValue(
-            "executor", executor_id, "differs from the executor that runs under this id"
-        )
-    else:
-        executor.resources = executor.resources + resources
+        executor = _start_executor(s, framework, executor_id, [info])
     task = _task(s, key, info, executor, now)
     task.resources = resources
+    executor.resources = executor.resources + resources
     if executor.connected:
         executors.deliver(s, executor, [task], now)
 
 
+def _running(s: AgentState, key: ExecutorKey, info: pb.ExecutorInfo) -> Executor | None:
+    """The executor that takes the tasks; None: it has to be started."""
+    executor = s.executors.get(key)
+    if executor is None:
+        return None
+    if executor.info is None:
+        raise _Refused(
+            pb.TaskStatus.REASON_TASK_INVALID,
+            f"the executor id {key[1]!r} is that of a running command task",
+        )
+    if executor.ending:
+        raise _Refused(
+            pb.TaskStatus.REASON_EXECUTOR_TERMINATED, f"executor {key[1]!r} is terminating"
+        )
+    if executor.info != info:
+        raise InvalidValue("executor", key[1], "differs from the executor that runs under this id")
+    return executor
+
+
 def _start_executor(
-    s: AgentState,
-    framework: Framework,
-    executor_id: str,
-    first: pb.TaskInfo,
-    resources: Resources,
+    s: AgentState, framework: Framework, executor_id: str, firsts: Sequence[pb.TaskInfo]
 ) -> Executor:
+    """`firsts`: the tasks that it is started for, all of which its container has room for."""
+    first = firsts[0]
     info = pb.ExecutorInfo()
     info.CopyFrom(first.executor)
     info.framework_id.value = framework.framework_id
@@ -156,14 +168,84 @@ def _start_executor(
         raise InvalidValue("executor.command", executor_id, "must be there")
     given = environment.of_command(info.command)
     executor = _executor(s, framework, executor_id, info)
-    own = Resources.from_proto("executor.resources", info.resources)
-    executor.resources = own + resources
-    spec = _spec(s, executor, info.command, [info, first])
+    executor.resources = Resources.from_proto("executor.resources", info.resources)
+    spec = _spec(s, executor, info.command, [info, *firsts])
     spec.environment = environment.for_executor(s, executor, info, first)
     spec.command_environment = given
     spec.container = info.container if info.HasField("container") else None
     s.launch(executor, spec)
     return executor
+
+
+# ---- Groups -------------------------------------------------------------------------
+
+
+def _run_group(
+    s: AgentState, framework: Framework, order: agent_pb2.Event.RunTasks, now: Now
+) -> None:
+    """All tasks of the order, or none: what is wrong with one is said of each."""
+    keys = [(framework.framework_id, info.task_id.value) for info in order.tasks]
+    missing = [key for key in keys if key not in s.tasks and key not in s.updates]
+    for key in keys:
+        if key not in missing:
+            s.drop("task is here already", framework=key[0], task=key[1])
+    if not missing:
+        return  # the same order has come twice
+    try:
+        if len(missing) < len(keys):
+            text = "another task of its group is here already"
+            raise _Refused(pb.TaskStatus.REASON_TASK_INVALID, text)
+        _start_group(s, framework, order, now)
+    except MesosPyError as error:
+        invalid = pb.TaskStatus.REASON_TASK_GROUP_INVALID
+        _refuse_group(s, framework, missing, _Refused(invalid, error.message, pb.TASK_ERROR), now)
+    except _Refused as refused:
+        _refuse_group(s, framework, missing, refused, now)
+
+
+def _refuse_group(
+    s: AgentState, framework: Framework, keys: list[TaskKey], refused: _Refused, now: Now
+) -> None:
+    aware = framework.partition_aware
+    for key in keys:
+        s.answer(key, aware, now, refused.reason, refused.message, state=refused.state)
+
+
+def _start_group(
+    s: AgentState, framework: Framework, order: agent_pb2.Event.RunTasks, now: Now
+) -> None:
+    """Nothing is changed before all that can be refused was looked at."""
+    _require_welcome(s)
+    check_id("framework_id", framework.framework_id)
+    infos = list(order.tasks)
+    described = infos[0].executor
+    executor_id = check_id("executor.executor_id", described.executor_id.value)
+    described.framework_id.value = framework.framework_id
+    found: list[Resources] = []
+    for info in infos:
+        check_id("task_id", info.task_id.value)
+        info.executor.framework_id.value = framework.framework_id
+        if info.executor != described:
+            raise InvalidValue("executor", info.task_id.value, "differs from that of its group")
+        _refuse_unsupported(s, info)
+        found.append(Resources.from_proto("resources", info.resources))
+    executor = _running(s, (framework.framework_id, executor_id), described)
+    if executor is None:
+        if executor_id not in {each.value for each in order.new_executors}:
+            # It ended when the master did not know that yet: what it had is free there.
+            text = f"executor {executor_id!r} has ended"
+            raise _Refused(pb.TaskStatus.REASON_EXECUTOR_TERMINATED, text)
+        executor = _start_executor(s, framework, executor_id, infos)
+    group = s.ids.container_id()
+    tasks: list[Task] = []
+    for info, resources in zip(infos, found, strict=True):
+        key = (framework.framework_id, info.task_id.value)
+        task = _task(s, key, info, executor, now)
+        task.resources, task.group = resources, group
+        executor.resources = executor.resources + resources
+        tasks.append(task)
+    if executor.connected:
+        executors.deliver(s, executor, tasks, now)
 
 
 # ---- What both need -----------------------------------------------------------------

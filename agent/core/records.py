@@ -118,6 +118,8 @@ class Task:
     kill_cause: KillCause | None = None
     # Custom executors: what the task adds to the container.
     resources: Resources = EMPTY
+    # The group that it came with: they reach their executor together.  Empty: none.
+    group: str = ""
     # For operators, as agent.core.past has it.
     statuses: list[pb.TaskStatus] = field(default_factory=list)
 

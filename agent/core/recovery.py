@@ -210,7 +210,7 @@ class _Restoring:
         if executor is None:
             executor = self.s.past.get(saved.container_id) or self._gone(key, saved)
         task = Task(key, saved.info, executor, self._launched(saved), saved.state)
-        task.delivered = saved.delivered
+        task.delivered, task.group = saved.delivered, saved.group
         if saved.HasField("status"):
             task.status = saved.status
             note_status(task, saved.status)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from master.core import offer_numbers, statuses
+from master.core import groups, offer_numbers, statuses
 from master.core import offers as offering
 from master.core.cluster import Cluster
 from master.core.ledger import Holder
@@ -24,6 +25,16 @@ Operation = pb.Offer.Operation
 Reason: TypeAlias = pb.TaskStatus.Reason.ValueType
 
 
+@dataclass(slots=True)
+class Order:
+    """Tasks that the agent is sent together, in one RUN_TASKS."""
+
+    # Whether they are one group, and not just some that follow each other.
+    group: bool = False
+    infos: list[pb.TaskInfo] = field(default_factory=list)
+    new_executors: list[str] = field(default_factory=list)
+
+
 class Acceptance:
     """One valid ACCEPT while it is carried out: what is left, what will be claimed."""
 
@@ -38,15 +49,45 @@ class Acceptance:
         self.left: Resources = total(offer.resources for offer in offers)
         self.claims: list[tuple[Holder, Resources]] = []
         self.tasks: dict[str, Task] = {}
-        self.infos: list[pb.TaskInfo] = []
+        self.orders: list[Order] = []
         self.executors: dict[str, Executor] = {}
         self.errors: list[tuple[pb.TaskInfo, Reason, MesosPyError]] = []
         self._multi_role = framework.multi_role
 
     def take(self, c: Cluster, info: pb.TaskInfo, now: Now) -> None:
         """Plan one task; raises what is wrong with it and then plans nothing."""
+        if not self.orders or self.orders[-1].group:
+            self.orders.append(Order())
+        self._take(c, info, self.orders[-1], now)
+
+    def take_group(self, c: Cluster, group: pb.Offer.Operation.LaunchGroup, now: Now) -> None:
+        """Plan all tasks of a group; raises what is wrong with one of them, or with all, and
+        then plans none."""
+        infos = groups.complete(group, self.framework)
+        order = Order(group=True)
+        before = (self.left, len(self.claims), len(self.tasks), len(self.executors))
+        for info in infos:
+            try:
+                self._take(c, info, order, now)
+            except MesosPyError as error:
+                self._back_to(*before)
+                raise InvalidValue("task_group", info.task_id.value, error.message) from error
+        self.orders.append(order)
+
+    def _back_to(self, left: Resources, claims: int, tasks: int, executors: int) -> None:
+        """Forget what was planned since there were so many."""
+        self.left = left
+        del self.claims[claims:]
+        while len(self.tasks) > tasks:
+            self.tasks.popitem()
+        while len(self.executors) > executors:
+            self.executors.popitem()
+
+    def _take(self, c: Cluster, info: pb.TaskInfo, order: Order, now: Now) -> None:
         framework, agent_id = self.framework, self.agent.agent_id
-        resources = task_resources(framework, info, agent_id, c.options.max_task_bytes)
+        resources = task_resources(
+            framework, info, agent_id, c.options.max_task_bytes, in_group=order.group
+        )
         require_role(info, self.role)
         task_id = info.task_id.value
         if task_id in self.tasks:
@@ -57,7 +98,7 @@ class Acceptance:
         executor_id: str | None = None
         if info.HasField("executor"):
             executor_id = info.executor.executor_id.value
-            executor = self._new_executor(c, info)
+            executor = self._new_executor(c, info, in_group=order.group)
         needed = resources + executor.resources if executor is not None else resources
         if not self.left.contains(needed):
             name, wanted, there = self.left.shortfalls(needed)[0]
@@ -83,6 +124,7 @@ class Acceptance:
         )
         if executor is not None:
             self.executors[executor.executor_id] = executor
+            order.new_executors.append(executor.executor_id)
             if executor.resources:
                 self.claims.append((executor.holder, executor.resources))
         self.claims.append((task.holder, resources))
@@ -91,7 +133,7 @@ class Acceptance:
         if self._multi_role:
             for resource in info.resources:
                 resource.allocation_info.role = self.role
-        self.infos.append(info)
+        order.infos.append(info)
 
     def _limit_time(self, info: pb.TaskInfo) -> None:
         """Have the agent end the task in time, if it is on what is kept for short ones."""
@@ -104,13 +146,13 @@ class Acceptance:
             most_ns = min(most_ns, info.max_completion_time.nanoseconds)
         info.max_completion_time.nanoseconds = most_ns
 
-    def _new_executor(self, c: Cluster, info: pb.TaskInfo) -> Executor | None:
+    def _new_executor(self, c: Cluster, info: pb.TaskInfo, *, in_group: bool) -> Executor | None:
         """The task's executor; None if it runs already, or is planned in this call."""
         framework, agent_id = self.framework, self.agent.agent_id
         executor_id = info.executor.executor_id.value
         running = framework.executors.get((agent_id, executor_id))
         running = running or self.executors.get(executor_id)
-        resources = executor_resources(framework, info.executor, running)
+        resources = executor_resources(framework, info.executor, running, in_group=in_group)
         info.executor.framework_id.value = framework.framework_id
         if running is not None:
             return None
@@ -243,12 +285,25 @@ def apply(c: Cluster, plan: Acceptance, operation: pb.Offer.Operation, now: Now)
                 plan.take(c, info, now)
             except MesosPyError as error:
                 plan.errors.append((info, pb.TaskStatus.REASON_TASK_INVALID, error))
-        return
-    name = name_of(Operation.Type, operation.type)
-    refusal = InvalidValue("operations.type", name, "is not supported by this master")
-    c.refuse_call(plan.framework, sched.Call.ACCEPT, refusal, now)
-    reason = pb.TaskStatus.REASON_TASK_GROUP_INVALID
-    plan.errors.extend((info, reason, refusal) for info in tasks_of(operation))
+    elif operation.type == Operation.LAUNCH_GROUP:
+        _apply_group(c, plan, operation.launch_group, now)
+    else:
+        name = name_of(Operation.Type, operation.type)
+        refusal = InvalidValue("operations.type", name, "is not supported by this master")
+        c.refuse_call(plan.framework, sched.Call.ACCEPT, refusal, now)
+
+
+def _apply_group(
+    c: Cluster, plan: Acceptance, group: pb.Offer.Operation.LaunchGroup, now: Now
+) -> None:
+    try:
+        plan.take_group(c, group, now)
+    except MesosPyError as error:
+        if not group.task_group.tasks:
+            # There is no task that could be told.
+            c.refuse_call(plan.framework, sched.Call.ACCEPT, error, now)
+        reason = pb.TaskStatus.REASON_TASK_GROUP_INVALID
+        plan.errors.extend((info, reason, error) for info in group.task_group.tasks)
 
 
 def launch(c: Cluster, plan: Acceptance) -> None:
@@ -269,13 +324,20 @@ def launch(c: Cluster, plan: Acceptance) -> None:
             framework.early_kills.pop(task_id, None)
     agent.tasks.update((framework.framework_id, task_id) for task_id in plan.tasks)
     c.counters["tasks_launched"] += len(plan.tasks)
+    for order in plan.orders:
+        if order.infos:
+            c.to_agent(agent, _run_tasks(framework, order))
+
+
+def _run_tasks(framework: Framework, order: Order) -> agent_pb2.Event:
     event = agent_pb2.Event(type=agent_pb2.Event.RUN_TASKS)
     run = event.run_tasks
     run.framework_info.MergeFrom(framework.info)
-    run.tasks.extend(plan.infos)
-    for executor_id in plan.executors:
+    run.tasks.extend(order.infos)
+    run.group = order.group
+    for executor_id in order.new_executors:
         run.new_executors.add(value=executor_id)
-    c.to_agent(agent, event)
+    return event
 
 
 def fail(

@@ -19,9 +19,17 @@ _LIMITABLE = ("cpus", "mem")
 
 
 def task_resources(
-    framework: Framework, task: pb.TaskInfo, agent_id: str, max_bytes: int
+    framework: Framework,
+    task: pb.TaskInfo,
+    agent_id: str,
+    max_bytes: int,
+    *,
+    in_group: bool = False,
 ) -> Resources:
-    """Check all of a task that does not depend on what is free; its resources."""
+    """Check all of a task that does not depend on what is free; its resources.
+
+    in_group: its executor is its group's, which may want a command as well.
+    """
     task_id = check_id("task_id", task.task_id.value)
     if task_id in framework.tasks:
         raise InvalidValue("task_id", task_id, "a task with this id has not ended yet")
@@ -33,7 +41,7 @@ def task_resources(
     if size > max_bytes:
         raise TooLarge(f"the task is {size} bytes, at most {max_bytes} are taken", field="task")
     has_command = task.HasField("command")
-    if has_command == task.HasField("executor"):
+    if has_command == task.HasField("executor") and not in_group:
         has = "both" if has_command else "neither"
         raise InvalidValue("command", has, "exactly one of command and executor must be given")
     resources = Resources.from_proto("resources", task.resources)
@@ -71,18 +79,24 @@ def executor_resources(
     framework: Framework,
     executor: pb.ExecutorInfo,
     running: Executor | None,
+    *,
+    in_group: bool = False,
 ) -> Resources:
-    """Check a custom executor; what it needs beyond what is charged already."""
+    """Check an executor; what it needs beyond what is charged already.
+
+    in_group: its type is the affair of `groups.complete`.
+    """
     executor_id = check_id("executor.executor_id", executor.executor_id.value)
-    if executor.type not in (pb.ExecutorInfo.UNKNOWN, pb.ExecutorInfo.CUSTOM):
+    if not in_group and executor.type not in (pb.ExecutorInfo.UNKNOWN, pb.ExecutorInfo.CUSTOM):
         given = name_of(pb.ExecutorInfo.Type, executor.type)
         raise InvalidValue("executor.type", given, "must be CUSTOM for a LAUNCH")
     owner = executor.framework_id.value
     if owner not in ("", framework.framework_id):
         raise InvalidValue("executor.framework_id", owner, "is not this framework's id")
-    if not executor.HasField("command"):
-        raise InvalidValue("executor.command", "", "is missing")
-    _command("executor.command", executor.command)
+    if executor.type != pb.ExecutorInfo.DEFAULT:
+        if not executor.HasField("command"):
+            raise InvalidValue("executor.command", "", "is missing")
+        _command("executor.command", executor.command)
     _grace("executor.shutdown_grace_period", executor, "shutdown_grace_period")
     if running is not None:
         executor.framework_id.value = framework.framework_id

@@ -35,7 +35,7 @@ class ExecutorClient:
                     client.send_status(status(event.launch.task.task_id, TASK_RUNNING))
 
     Events are the messages of executor.proto, in the order of the agent, without
-    HEARTBEAT, ACKNOWLEDGED and ERROR; a LAUNCH_GROUP comes as one LAUNCH per task.  The
+    HEARTBEAT, ACKNOWLEDGED and ERROR; the tasks of a group come in one LAUNCH_GROUP.  The
     iteration ends after SHUTDOWN, which also comes when the agent is gone for good, and
     after `stop`.  It raises what ends the link: Refused by the agent, Unavailable when the
     agent was never there.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mesos_py.v1.types_pb2 import AgentInfo, ExecutorInfo, FrameworkInfo, TaskInfo
@@ -47,6 +48,15 @@ class Executor:
         """Start a task and report it: at least one status when it runs and one when it has
         ended.  Not called twice for one launch, whatever happens to the link.
         """
+
+    def launch_group(self, driver: ExecutorDriver, tasks: Sequence[TaskInfo]) -> None:
+        """Start tasks that were launched as a group: together, and none without the others.
+
+        What the end of one means for the others is for the executor to decide.  Calls
+        `launch_task` for each unless overridden.
+        """
+        for task in tasks:
+            self.launch_task(driver, task)
 
     def kill_task(self, driver: ExecutorDriver, task_id: str, grace_s: float | None) -> None:
         """End a task, gently at first, and report how it ended (TASK_KILLED).

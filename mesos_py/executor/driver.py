@@ -101,6 +101,8 @@ class ExecutorDriver(CallbackDriver[Item]):
                 executor.disconnected(self)
         elif item.type == Event.LAUNCH:
             executor.launch_task(self, item.launch.task)
+        elif item.type == Event.LAUNCH_GROUP:
+            executor.launch_group(self, list(item.launch_group.task_group.tasks))
         elif item.type == Event.KILL:
             grace_s = self._client.kill_grace_s(item.kill)
             executor.kill_task(self, item.kill.task_id.value, grace_s)

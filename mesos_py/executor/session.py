@@ -27,6 +27,7 @@ from mesos_py.v1.types_pb2 import (
     AgentID,
     ExecutorID,
     FrameworkID,
+    TaskGroupInfo,
     TaskInfo,
     TaskState,
     TaskStatus,
@@ -123,10 +124,10 @@ class ExecutorSession:
             if kind == Event.ACKNOWLEDGED:
                 self._acknowledged(event.acknowledged.uuid)
             elif kind == Event.LAUNCH:
-                self._launched(event)
+                if self._is_new(event.launch.task):
+                    self._items.append(event)
             elif kind == Event.LAUNCH_GROUP:
-                for task in event.launch_group.task_group.tasks:
-                    self._launched(Event(type=Event.LAUNCH, launch=Event.Launch(task=task)))
+                self._group_launched(event)
             elif kind == Event.ERROR:
                 self.fatal = Refused(event.error.message)
             elif kind in _SHOWN:
@@ -171,14 +172,23 @@ class ExecutorSession:
             if uuid not in self._stated:
                 self._send_update(status)
 
-    def _launched(self, event: pb.Event) -> None:
-        task = event.launch.task
+    def _group_launched(self, event: pb.Event) -> None:
+        given = event.launch_group.task_group.tasks
+        tasks = [task for task in given if self._is_new(task)]
+        if len(tasks) < len(given):
+            group = TaskGroupInfo(tasks=tasks)
+            event = Event(type=Event.LAUNCH_GROUP, launch_group=Event.LaunchGroup(task_group=group))
+        if tasks:
+            self._items.append(event)
+
+    def _is_new(self, task: TaskInfo) -> bool:
+        """Whether it was not launched before: it is said again after a lost link."""
         task_id = task.task_id.value
         if task_id in self._tasks:
-            return  # said again after a lost link
+            return False
         self._tasks[task_id] = task
         self._unacked_tasks[task_id] = None
-        self._items.append(event)
+        return True
 
     def _acknowledged(self, uuid: bytes) -> None:
         status = self._updates.pop(uuid, None)

@@ -26,6 +26,7 @@ from mesos_py.v1.scheduler_pb2 import Call
 from mesos_py.v1.types_pb2 import (
     AgentID,
     ExecutorID,
+    ExecutorInfo,
     FrameworkInfo,
     Offer,
     TaskID,
@@ -128,6 +129,25 @@ class SchedulerCalls:
             type=Offer.Operation.LAUNCH, launch=Offer.Operation.Launch(task_infos=listed)
         )
         self.accept_offers(offers, [launch], filters)
+
+    def launch_group(
+        self,
+        offers: OfferLike | Iterable[OfferLike],
+        executor: ExecutorInfo,
+        tasks: Iterable[TaskInfo],
+        filters: FiltersLike = None,
+    ) -> None:
+        """Launch tasks as a group, all or none, with one executor for all of them.
+
+        Its type says whose: CUSTOM, or DEFAULT for that of the agent (see
+        `default_executor`).  An executor with the same description that runs there takes
+        the group as well.  Otherwise as `launch_tasks`, but what is wrong with one task is
+        wrong with all: each gets TASK_ERROR, reason TASK_GROUP_INVALID.
+        """
+        group = Offer.Operation(type=Offer.Operation.LAUNCH_GROUP)
+        group.launch_group.executor.CopyFrom(executor)
+        group.launch_group.task_group.tasks.extend(tasks)
+        self.accept_offers(offers, [group], filters)
 
     def accept_offers(
         self,

@@ -39,6 +39,7 @@ from mesos_py.v1.types_pb2 import (
     FrameworkID,
     FrameworkInfo,
     KillPolicy,
+    TaskGroupInfo,
     TaskID,
     TaskInfo,
     TaskStatus,
@@ -117,6 +118,11 @@ class FakeAgent(FakeServer[Call, Event]):
 
     def launch(self, *tasks: TaskInfo) -> None:
         self.send(*(Event(type=Event.LAUNCH, launch=Event.Launch(task=task)) for task in tasks))
+
+    def launch_group(self, *tasks: TaskInfo) -> None:
+        group = TaskGroupInfo(tasks=tasks)
+        launch = Event.LaunchGroup(task_group=group)
+        self.send(Event(type=Event.LAUNCH_GROUP, launch_group=launch))
 
     def kill(self, task_id: str, grace_s: float | None = None) -> None:
         kill = Event.Kill(task_id=TaskID(value=task_id))

@@ -417,6 +417,11 @@ class Event(_message.Message):
         FRAMEWORK_INFO_FIELD_NUMBER: _builtins.int
         TASKS_FIELD_NUMBER: _builtins.int
         NEW_EXECUTORS_FIELD_NUMBER: _builtins.int
+        GROUP_FIELD_NUMBER: _builtins.int
+        group: _builtins.bool
+        """The tasks are one group, all for the same executor, which gets them in one
+        LAUNCH_GROUP: all of them begin, or none.
+        """
         @_builtins.property
         def framework_info(self) -> _types_pb2.FrameworkInfo: ...
         @_builtins.property
@@ -437,10 +442,11 @@ class Event(_message.Message):
             framework_info: _types_pb2.FrameworkInfo | None = ...,
             tasks: _abc.Iterable[_types_pb2.TaskInfo] | None = ...,
             new_executors: _abc.Iterable[_types_pb2.ExecutorID] | None = ...,
+            group: _builtins.bool = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["framework_info", b"framework_info"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_info", b"framework_info", "new_executors", b"new_executors", "tasks", b"tasks"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_info", b"framework_info", "group", b"group", "new_executors", b"new_executors", "tasks", b"tasks"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -112,6 +112,22 @@ async def test_a_conversation_in_json(master, agent, executor):
     assert (await executor.call("MESSAGE", message={"data": ""})).status == 400
 
 
+async def test_a_group_of_tasks_comes_in_one_event(master, agent, executor):
+    here = pb.AgentID(value="A1")
+    master.run_group(*(for_executor(name, SILENT, agent_id=here) for name in ("a", "b")))
+    await eventually(lambda: agent.output("ex"))
+    await executor.subscribe()
+    await executor.event("SUBSCRIBED")
+    group = (await executor.event("LAUNCH_GROUP"))["task_group"]
+    assert [task["task_id"]["value"] for task in group["tasks"]] == ["a", "b"]
+    # As one that was started anew would be told again: nothing of it was heard of.
+    await executor.hang_up()
+    await executor.subscribe(unacknowledged_tasks=group["tasks"][1:])
+    await executor.event("SUBSCRIBED")
+    (task,) = (await executor.event("LAUNCH_GROUP"))["task_group"]["tasks"]
+    assert task["task_id"] == {"value": "a"}
+
+
 async def test_a_conversation_in_protobuf(master, agent, executor):
     await run(master, agent, "a", agent_id=pb.AgentID(value="A1"))
     call, event = executor_pb2.Call, executor_pb2.Event

@@ -47,6 +47,14 @@ def launch(offer: dict[str, Any], *tasks: dict[str, Any]) -> dict[str, Any]:
     return {"accept": {"offer_ids": [offer["id"]], "operations": [operation]}}
 
 
+def launch_group(
+    offer: dict[str, Any], executor: dict[str, Any], *tasks: dict[str, Any]
+) -> dict[str, Any]:
+    group = {"executor": executor, "task_group": {"tasks": list(tasks)}}
+    operation = {"type": "LAUNCH_GROUP", "launch_group": group}
+    return {"accept": {"offer_ids": [offer["id"]], "operations": [operation]}}
+
+
 @FORMS
 async def test_an_offer(media: Media) -> None:
     async with serving() as master, master.client(media) as client, client.subscribed() as stream:
@@ -62,6 +70,35 @@ async def test_an_offer(media: Media) -> None:
         assert by_name["cpus"] == scalar("cpus", 2.0)
         assert by_name["ports"]["ranges"] == {"range": [{"begin": 7, "end": 9}]}
         assert by_name["ports"]["type"] == "RANGES"
+
+
+@FORMS
+async def test_a_group_of_tasks_is_launched_or_refused_as_one(media: Media) -> None:
+    async with serving() as master, master.client(media) as client, client.subscribed() as stream:
+        await welcomed(stream)
+        agent = master.agent("a", "cpus:4;mem:4096;disk:100")
+        executor = {
+            "executor_id": {"value": "e"},
+            "type": "DEFAULT",
+            "resources": [scalar("cpus", 0.1), scalar("mem", 32), scalar("disk", 10)],
+        }
+        bad = task("b", agent.id, resources=[scalar("cpus", 9)])
+        refused = launch_group(await offered(stream), executor, task("a", agent.id), bad)
+        await client.call(stream, "ACCEPT", **refused)
+        for task_id in ("a", "b"):
+            status = await status_of(stream)
+            assert (status["task_id"]["value"], status["state"]) == (task_id, "TASK_ERROR")
+            assert status["reason"] == "REASON_TASK_GROUP_INVALID"
+            assert status["source"] == "SOURCE_MASTER"
+            assert "'b': resources.cpus: 9 wanted" in status["message"]
+        assert agent.take(agent_pb2.Event.RUN_TASKS) == []
+        # Nothing was taken of the offer: it waits out the filter of the call.
+        await client.call(stream, "REVIVE")
+        fine = launch_group(await offered(stream), executor, task("a", agent.id))
+        await client.call(stream, "ACCEPT", **fine)
+        (order,) = agent.take(agent_pb2.Event.RUN_TASKS)
+        assert order.run_tasks.group
+        assert order.run_tasks.tasks[0].executor.type == pb.ExecutorInfo.DEFAULT
 
 
 async def test_an_offer_for_who_has_several_roles() -> None:

@@ -119,6 +119,12 @@ class AgentWorld:
         order = Event.RunTasks(framework_info=self.framework, tasks=tasks)
         return self.master(Event(type=Event.RUN_TASKS, run_tasks=order))
 
+    def run_group(self, *tasks: pb.TaskInfo, new: Collection[str] = ("ex",)) -> list[Effect]:
+        """`new`: the executors that the master takes to be."""
+        order = Event.RunTasks(framework_info=self.framework, tasks=tasks, group=True)
+        order.new_executors.extend(pb.ExecutorID(value=each) for each in new)
+        return self.master(Event(type=Event.RUN_TASKS, run_tasks=order))
+
     def kill(self, task_id: str, grace_s: float | None = None, **cause: Any) -> list[Effect]:
         order = Event.KillTask(
             framework_id=self.framework.id, task_id=pb.TaskID(value=task_id), **cause

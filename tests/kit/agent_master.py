@@ -152,6 +152,11 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
         order = Event.RunTasks(framework_info=self.framework, tasks=tasks)
         self.send(Event(type=Event.RUN_TASKS, run_tasks=order))
 
+    def run_group(self, *tasks: pb.TaskInfo, new: str = "ex") -> None:
+        order = Event.RunTasks(framework_info=self.framework, tasks=tasks, group=True)
+        order.new_executors.add(value=new)
+        self.send(Event(type=Event.RUN_TASKS, run_tasks=order))
+
     def kill(self, task_id: str, grace_s: float | None = None) -> None:
         order = Event.KillTask(framework_id=self.framework.id, task_id=pb.TaskID(value=task_id))
         if grace_s is not None:

@@ -16,9 +16,9 @@ WHOLE = "cpus:4;mem:4096;ports:[31000-31005]"
 class LaunchScene:
     """One agent, one framework with the agent's offer in its hands."""
 
-    def __init__(self, **info):
+    def __init__(self, resources=WHOLE, **info):
         self.world = World()
-        self.agent = self.world.agent(resources=WHOLE)
+        self.agent = self.world.agent(resources=resources)
         self.framework = self.world.framework(**info)
         (self.offer,) = self.framework.offers()
         self.agent.take()

@@ -124,6 +124,27 @@ def test_each_event_has_its_callback(agent, started):
     assert executor.threads == {"executor executor-1 callbacks"}
 
 
+def test_the_tasks_of_a_group_are_launched_one_by_one_unless_that_is_overridden(agent, started):
+    executor = Recorder()
+    started(agent, executor)
+    agent.launch_group(task("t1"), task("t2"))
+    assert executor.next("launch_task")[0].task_id.value == "t1"
+    assert executor.next("launch_task")[0].task_id.value == "t2"
+
+
+def test_a_group_is_told_as_one(agent, started):
+    groups: queue.Queue[list[str]] = queue.Queue()
+
+    class Grouped(Executor):
+        def launch_group(self, driver, tasks):
+            groups.put([task.task_id.value for task in tasks])
+
+    started(agent, Grouped(), wait=False)
+    agent.wait_for_subscription()
+    agent.launch_group(task("t1"), task("t2"))
+    assert groups.get(timeout=PATIENCE_S) == ["t1", "t2"]
+
+
 def test_executor_that_overrides_nothing_takes_everything(agent, started):
     driver = started(agent, Executor(), wait=False)
     agent.wait_for_subscription()

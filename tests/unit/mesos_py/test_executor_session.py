@@ -185,15 +185,21 @@ def test_ended_task_may_still_be_reported_on():
     assert sess.unacknowledged == 1
 
 
-def test_group_comes_as_single_launches():
+def test_a_group_comes_as_one_and_only_what_is_new_of_it():
     sess = make_session()
     subscribe(sess)
     sess.take_items()
     group = TaskGroupInfo(tasks=[make_task("t1"), make_task("t2")])
-    launch_group = Event.LaunchGroup(task_group=group)
-    sess.receive([Event(type=Event.LAUNCH_GROUP, launch_group=launch_group)])
-    shown = [item.launch.task.task_id.value for item in sess.take_items()]
-    assert shown == ["t1", "t2"]
+    event = Event(type=Event.LAUNCH_GROUP, launch_group=Event.LaunchGroup(task_group=group))
+    sess.receive([event])
+    assert sess.take_items() == [event]
+    # After a lost link it may be said again, and with others.
+    sess.receive([event])
+    assert sess.take_items() == []
+    event.launch_group.task_group.tasks.append(make_task("t3"))
+    sess.receive([event])
+    (item,) = sess.take_items()
+    assert [task.task_id.value for task in item.launch_group.task_group.tasks] == ["t3"]
 
 
 def test_kill_grace_is_that_of_the_call_then_that_of_the_task():

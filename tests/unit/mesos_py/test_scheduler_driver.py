@@ -20,6 +20,7 @@ from mesos_py.testing.builders import (
 )
 from mesos_py.testing.fake_master import FakeMaster
 from mesos_py.v1.scheduler_pb2 import Call, Event
+from mesos_py.v1.types_pb2 import ExecutorID, ExecutorInfo, Offer
 from tests.kit.scheduler_driver import LATER, QUICK, Recorder, drivers_on
 
 
@@ -176,6 +177,24 @@ def test_launch_from_a_callback_and_from_another_thread(master, started):
     driver.launch_tasks("o2", [make_task("t2"), make_task("t3")])
     _, second = master.wait_for(Call.ACCEPT, 2)
     assert len(second.accept.operations[0].launch.task_infos) == 2
+
+
+def test_a_group_is_launched_with_its_executor(master, started):
+    scheduler = Recorder()
+    driver = started(scheduler)
+    master.offer(make_offer("o1", "a1"))
+    scheduler.next("resource_offers")
+    executor = ExecutorInfo(type=ExecutorInfo.DEFAULT, executor_id=ExecutorID(value="e"))
+    tasks = [make_task("t1"), make_task("t2")]
+    driver.launch_group("o1", executor, tasks, 0)
+    (operation,) = master.wait_for(Call.ACCEPT)[0].accept.operations
+    assert operation.type == Offer.Operation.LAUNCH_GROUP
+    assert operation.launch_group.executor == executor
+    sent = operation.launch_group.task_group.tasks
+    assert [(task.task_id.value, task.agent_id.value) for task in sent] == [
+        ("t1", "a1"),
+        ("t2", "a1"),
+    ]
 
 
 def test_bad_calls_raise_in_the_callers_thread_and_send_nothing(master, started):
