@@ -35,6 +35,7 @@ BENCHES: Final = {
     "webfarm": "bench.webfarm",
     "mpi": "bench.mpi",
     "rdd": "bench.rdd.bench",
+    "http": "bench.http",
 }
 
 
@@ -77,6 +78,9 @@ BENCHES: Final = {
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="A Python that has PySpark, to measure beside us (rdd).",
 )
+@click.option(
+    "--mesos", help="host:port of an Apache Mesos that runs here, to measure beside us (http)."
+)
 def main(
     *,
     names: tuple[str, ...],
@@ -91,6 +95,7 @@ def main(
     runs: int | None,
     only: str | None,
     pyspark: Path | None,
+    mesos: str | None,
 ) -> None:
     """Measure NAMES (all by default), each next to its floor."""
     # Whoever ends this ends what it has started, too.
@@ -117,6 +122,10 @@ def main(
 
             sizes_mb = (size_mb or rdd.SIZE_MB, shuffle_mb or rdd.SHUFFLE_MB)
             given = (quick, rdd.Choices(*sizes_mb, runs or rdd.RUNS, pyspark, only))
+        elif name == "http":
+            from bench import http
+
+            given = (quick, http.Choices(mesos))
         where = machine()
         if max(where["load_average_before"][0], 0) > 0.5 * (os.cpu_count() or 1):
             console.print("This machine is busy: the figures are those of a busy machine.")

@@ -121,9 +121,10 @@ class Agent:
         self._stream = wire.open(AGENTS, self)
         self._id = ""
 
-    def register(self) -> None:
+    def info(self) -> pb.AgentInfo:
+        """What the master is to know of it."""
         slots = self._world.load.slots
-        info = pb.AgentInfo(
+        return pb.AgentInfo(
             hostname=f"host-{self._number}",
             ip="127.0.0.1",
             port=10_000 + self._number,
@@ -132,6 +133,9 @@ class Agent:
                 pb.Attribute(name="rack", type=pb.Value.TEXT, text=pb.Value.Text(value="r1"))
             ],
         )
+
+    def register(self) -> None:
+        info = self.info()
         register = agent_pb2.Call.Register(
             agent_info=info,
             version="bench",

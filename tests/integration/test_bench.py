@@ -12,7 +12,7 @@ import pytest
 from bench.cli import BENCHES
 from tests.kit.local import LIMIT_S
 
-APART = ("isolation", "mapreduce", "mpi", "rdd", "torque", "webfarm")
+APART = ("http", "isolation", "mapreduce", "mpi", "rdd", "torque", "webfarm")
 
 
 def test_every_bench_runs_and_saves_its_result(tmp_path):
@@ -22,6 +22,10 @@ def test_every_bench_runs_and_saves_its_result(tmp_path):
 @pytest.mark.parametrize("name", ["mapreduce", "rdd"])
 def test_the_bench_of_a_framework_runs_too(tmp_path, name):
     run_and_check(tmp_path, [name])
+
+
+def test_the_bench_of_the_http_api_runs_too(tmp_path):
+    run_and_check(tmp_path, ["http"])
 
 
 @pytest.mark.needs("apache2", "httperf", "runc", "root")
