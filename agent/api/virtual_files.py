@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from agent.api.http.sandboxes import MAX_ENTRIES, Opened
+from agent.api.http.sandboxes import MAX_ENTRIES, InTheWay, Opened
 from agent.api.http_paths import Location
 from agent.api.opening import opened
 from agent.api.virtual_paths import located, virtual_of
 from agent.core.state import AgentState
-from mesos_py.errors import InvalidValue, Refused, Unavailable
+from mesos_py.errors import InvalidValue, NotFound, Refused, Unavailable
 from mesos_py.v1 import types_pb2 as pb
 
 # One answer has at most so much of a file: sixteen pages of memory, as in Mesos.
@@ -33,6 +33,10 @@ OWN_LOG: Final = "/slave/log"
 
 _STDERR: Final = 2
 _NS: Final = 10**9
+
+
+class _NoFile(InvalidValue):
+    """A pipe, a socket or the like: it is there, and has nothing to be read."""
 
 
 class VirtualFiles:
@@ -57,7 +61,10 @@ class VirtualFiles:
 
     async def entries(self, path: str) -> list[pb.FileInfo]:
         """What is in a directory, in order of names; of a file: nothing."""
-        found = await self.opened(path)
+        try:
+            found = await self.opened(path)
+        except _NoFile:
+            return []
         with contextlib.closing(found):
             if not found.is_directory:
                 return []
@@ -104,6 +111,12 @@ class VirtualFiles:
         location = located(path, self._work_dir, self._agent_id())
         try:
             return self._open_sandbox(location)
+        except InTheWay as error:
+            if error.is_link:
+                raise InvalidValue("path", path, f"is inaccessible: {error.message}") from None
+            if not error.last:
+                raise NotFound("path", path, "passes a file, beneath which nothing is") from None
+            raise _NoFile("path", path, f"is inaccessible: {error.message}") from None
         except Refused as error:
             # 403 would say that somebody else may read it.
             raise InvalidValue("path", path, f"is inaccessible: {error.message}") from None

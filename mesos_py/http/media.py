@@ -55,11 +55,12 @@ def content_media(headers: Mapping[str, str], name: str = "Content-Type") -> Med
 
 
 def accepts(accept: str | None, media: str) -> bool:
-    """Whether an Accept header allows a media type; without one all are allowed.
+    """Whether an Accept header allows a media type; without one all are allowed,
+    and an empty one allows nothing.
 
     The first range that fits decides; its weight counts only if it is 0: "not that one".
     """
-    if accept is None or not accept.strip():
+    if accept is None:
         return True
     family = media.partition("/")[0]
     for part in accept.split(","):

@@ -59,6 +59,20 @@ class _Gone(NotFound):
     """It was there, and was removed."""
 
 
+class InTheWay(Refused):
+    """What is no directory of the sandbox, and no file that is served, stands on the path."""
+
+    def __init__(self, message: str, mode: int, *, last: bool) -> None:
+        """`mode`: of what stands there; `last`: it is what the path names."""
+        super().__init__(message)
+        self.is_link = stat.S_ISLNK(mode)
+        self.last = last
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Its kind is not known elsewhere.
+        return (Refused, (self.message,))
+
+
 class Opened(NamedTuple):
     """A file or a directory of a sandbox, to be closed."""
 
@@ -125,7 +139,7 @@ class SandboxFiles:
         try:
             answer = await self._answer(request)
         except MesosPyError as error:
-            status = 410 if isinstance(error, _Gone) else _STATUS.get(type(error), 503)
+            status = 410 if isinstance(error, _Gone) else _status(error)
             answer = _refusal(status, error.code, error.message)
         except OSError as error:
             log.error("a sandbox cannot be read", error=error)
@@ -259,12 +273,24 @@ def _opened(
     except FileNotFoundError:
         raise NotFound("file", path, "is not in the sandbox") from None
     except OSError as error:
+        message = f"{path!r} cannot be read: {error.strerror}"
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise Refused(
-                f"{path!r} is or passes a link or a file; links are not followed"
-            ) from None
-        raise Refused(f"{path!r} cannot be read: {error.strerror}") from None
+            message = f"{path!r} is or passes a link or a file; links are not followed"
+        raise _refused(message, directory, parts) from None
     return Opened(run, fd, os.fstat(fd))
+
+
+def _refused(message: str, directory: int, parts: list[str]) -> Refused:
+    """The error for a path that cannot be opened, with what stands in the way if it is found."""
+    with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+        above = directory
+        for index, part in enumerate(parts):
+            found = os.stat(part, dir_fd=above, follow_symlinks=False)
+            if not stat.S_ISDIR(found.st_mode):
+                return InTheWay(message, found.st_mode, last=index == len(parts) - 1)
+            above = sandbox.open_directory(above, (part,))
+            stack.callback(os.close, above)
+    return Refused(message)
 
 
 def _listing(fd: int) -> dict[str, object]:
@@ -365,6 +391,10 @@ def _type(name: str) -> str:
     if name in (sandbox.STDOUT, sandbox.STDERR) or name.endswith((".txt", ".log")):
         return "text/plain; charset=utf-8"
     return "application/octet-stream"
+
+
+def _status(error: MesosPyError) -> int:
+    return next((_STATUS[cls] for cls in type(error).__mro__ if cls in _STATUS), 503)
 
 
 def _refusal(status: int, code: str, message: str) -> web.Response:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 from functools import partial
 
 import pytest
@@ -79,6 +80,13 @@ async def test_a_directory_is_listed_under_the_path_that_was_asked_for(place):
     ]
 
 
+async def test_what_is_no_directory_has_nothing_in_it(place):
+    os.mkfifo(place.sandbox / "pipe")
+    os.mknod(place.sandbox / "socket", stat.S_IFSOCK | 0o600)
+    for name in ("pipe", "socket"):
+        assert await place.get("browse", path=place.path(name)) == []
+
+
 async def test_a_file_is_read_from_where_one_says(place):
     (place.sandbox / "stdout").write_text("hällo\n")
     read = partial(place.get, "read", path=place.path("stdout"))
@@ -136,6 +144,13 @@ async def test_what_cannot_be_done_is_a_bad_request(place, name, query):
 
 @pytest.mark.parametrize("name", ["browse", "read", "download"])
 async def test_what_is_not_there_is_not_found(place, name):
+    (place.sandbox / "stdout").touch()
+    (place.sandbox / "sub").mkdir()
+    os.mkfifo(place.sandbox / "sub/pipe")
+    beneath_files = [place.path(name) for name in ("stdout/x", "stdout/x/y", "sub/pipe/x")]
+    for path in beneath_files:
+        with pytest.raises(NotFound):
+            await place.get(name, path=path, offset=0)
     for path in (place.path("nope"), "/etc/passwd", str(place.runs), str(place.runs / "c2")):
         with pytest.raises(NotFound):
             await place.get(name, path=path, offset=0)
