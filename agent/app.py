@@ -34,6 +34,7 @@ from agent.containers.warden import OnAgentLoss
 from agent.core.agent import AgentCore
 from agent.core.recovery import SavedContainer, require_compatible
 from agent.core.state import Settings
+from agent.default_executor.program import command_line, python_path
 from agent.fetcher.fetcher import Fetcher
 from agent.flags import AgentFlags
 from agent.ids import RandomIds
@@ -231,6 +232,8 @@ class AgentDaemon:
             boot_id=boot_id(),
             provided=isolation.provided(isolation.resolve(flags.isolation))
             | containerizers.provided(flags.containerizers),
+            default_executor=command_line(flags.fetcher_limits()),
+            python_path=python_path(),
         )
 
     def _restored(self, core: AgentCore, info: pb.AgentInfo) -> list[SavedContainer]:

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         command_info,
         command_task,
         custom_executor,
+        default_executor,
         executor_task,
         health_command,
         health_http,
@@ -139,8 +140,8 @@ _HOMES = {
         "TASK_UNKNOWN TASK_UNREACHABLE TaskState is_preempted is_terminal short_name"
     ),
     "tasks": (
-        "command_info command_task custom_executor executor_task health_command health_http "
-        "health_tcp launch task_status uri"
+        "command_info command_task custom_executor default_executor executor_task "
+        "health_command health_http health_tcp launch task_status uri"
     ),
     "v1.types_pb2": (
         "AgentID AgentInfo Attribute CheckInfo CommandInfo ContainerInfo Environment ExecutorID "
@@ -234,6 +235,7 @@ __all__ = [
     "command_info",
     "command_task",
     "custom_executor",
+    "default_executor",
     "docker_container",
     "executor_task",
     "health_command",

@@ -146,6 +146,31 @@ def custom_executor(
     return executor
 
 
+def default_executor(
+    executor_id: str,
+    *,
+    cpus: float | None = 0.1,
+    mem: float | None = 64,
+    disk: float | None = 32,
+    shutdown_grace_s: float | None = None,
+) -> ExecutorInfo:
+    """The agent's own executor, for `launch_group`: each task is a command in a directory of
+    its own, `tasks/ID` in the sandbox that they share; cgroups and network they share, too.
+
+    cpus, mem (MB), disk (MB): what it needs beside its tasks, all of it more than nothing.
+    """
+    stored = None if disk is None else Resources.of(disk=disk)
+    executor = ExecutorInfo(
+        executor_id=ExecutorID(value=check_id("executor_id", executor_id)),
+        type=ExecutorInfo.DEFAULT,
+        resources=_needs(cpus, mem, stored).to_proto(),
+    )
+    if shutdown_grace_s is not None:
+        grace = _nanoseconds("shutdown_grace_s", shutdown_grace_s)
+        executor.shutdown_grace_period.nanoseconds = grace
+    return executor
+
+
 def command_info(
     command: Command,
     *,

@@ -178,7 +178,19 @@ class FileService(AgentFilesServicer):
             except FileNotFoundError:
                 raise NotFound("task", key[1], self._why_missing(key, place)) from None
             with sandbox.closing(directory):
-                return _opened(directory, parts, partial(self._cuts, where[-1]))
+                if place is None or not place.inner:
+                    return _opened(directory, parts, partial(self._cuts, where[-1]))
+                return self._open_inner(directory, place, parts)
+
+    def _open_inner(self, directory: int, place: Place, parts: list[str]) -> LogFile:
+        try:
+            own = sandbox.open_directory(directory, place.inner)
+        except OSError:
+            text = "is not there: the task has no directory (yet)"
+            raise NotFound("file", "/".join(parts), text) from None
+        with sandbox.closing(own):
+            name = f"{place.sandbox[-1]}/{place.inner[-1]}"
+            return _opened(own, parts, partial(self._cuts, name))
 
     def _usual_place(self, key: TaskKey) -> tuple[str, ...]:
         """The newest sandbox that a command task of this id had."""

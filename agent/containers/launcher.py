@@ -324,7 +324,7 @@ class Launcher:
             env={**spec.environment, **extra.environment, **spec.command_environment},
             sandbox=list(spec.sandbox),
             owner=(user.uid, user.gid),
-            user=user.switch,
+            user=user.switch if not spec.as_agent else None,
             enter=list(extra.enter),
             namespaces=list(extra.namespaces),
             rlimits=list(extra.rlimits),

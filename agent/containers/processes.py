@@ -76,9 +76,11 @@ class _Group:
 class Processes:
     """All containers' processes.  `reap` after each SIGCHLD; single-threaded."""
 
-    def __init__(self, *, shared: bool = False) -> None:
-        """`shared`: this process has other children too, which are left alone."""
+    def __init__(self, *, shared: bool = False, marker: bytes = MARKER) -> None:
+        """`shared`: this process has other children too, which are left alone.
+        `marker`: the variable that names the container, "=" included."""
         self._shared = shared
+        self._marker = marker
         self._groups: dict[str, _Group] = {}
         # First processes and known orphans that are not reaped.
         self._owner: dict[int, _Group] = {}
@@ -200,7 +202,7 @@ class Processes:
                 group = by_session.get(os.getsid(pid))
             except ProcessLookupError:
                 continue
-            if group is None and (marked := container_of(pid)) is not None:
+            if group is None and (marked := container_of(pid, self._marker)) is not None:
                 group = self._groups.get(marked)
             elif group is None:
                 if now_s > before.get(pid, now_s):
@@ -275,7 +277,7 @@ def marked_container(pid: int | str) -> str:
     return container_of(pid) or ""
 
 
-def container_of(pid: int | str) -> str | None:
+def container_of(pid: int | str, marker: bytes = MARKER) -> str | None:
     """`marked_container`; None: it cannot be told, or not at this moment.
 
     A process has no environment once it has begun to end, whether it is a zombie already
@@ -291,8 +293,8 @@ def container_of(pid: int | str) -> str | None:
     if not environment:
         return None
     for variable in environment.split(b"\0"):
-        if variable.startswith(MARKER):
-            return variable.removeprefix(MARKER).decode("utf-8", "replace")
+        if variable.startswith(marker):
+            return variable.removeprefix(marker).decode("utf-8", "replace")
     return ""
 
 

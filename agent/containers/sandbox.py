@@ -19,6 +19,8 @@ MODE: Final = 0o750
 STDOUT: Final = "stdout"
 STDERR: Final = "stderr"
 LATEST: Final = "latest"
+# Where the tasks of a group are in their executor's sandbox.
+TASKS: Final = "tasks"
 
 _CREATE_TRIES: Final = 5
 
@@ -57,7 +59,8 @@ def create(root: int, parts: Iterable[str], uid: int, gid: int) -> int:
     """Make the sandbox `parts` beneath the open directory `root`; return it opened.
 
     All but the last are the agent's; the last belongs to `uid` and `gid`.  Beside it
-    the link "latest" names it.  What is there already is used, if it is a directory.
+    the link "latest" names it, unless it is that of a task of a group, among tasks of any
+    name.  What is there already is used, if it is a directory.
     """
     names = [check_part(part) for part in parts]
     for _ in range(_CREATE_TRIES - 1):
@@ -76,7 +79,8 @@ def _created(root: int, names: list[str], uid: int, gid: int) -> int:
         fd = _made(parent, name, MODE)
         try:
             _give(fd, uid, gid)
-            _point(parent, LATEST, name)
+            if above[-1:] != [TASKS]:
+                _point(parent, LATEST, name)
         except BaseException:
             os.close(fd)
             raise

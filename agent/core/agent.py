@@ -349,6 +349,4 @@ class AgentCore:
         task = self.state.tasks.get(key)
         if task is None:
             return self.state.history.get(key)
-        executor = task.executor
-        ended = key[1] not in executor.tasks
-        return Place(executor.sandbox, executor.pid is not None, ended)
+        return task.executor.place(key[1])

@@ -37,6 +37,8 @@ class ContainerSpec:
     # Whose resources the container has at its start: the executor's and the first tasks'.
     holders: list[pb.TaskInfo | pb.ExecutorInfo]
     container: pb.ContainerInfo | None = None
+    # It is a program of the agent's own, and runs as the agent does.
+    as_agent: bool = False
 
     def resources(self) -> Resources:
         """The sum of what the holders were given."""

@@ -60,12 +60,14 @@ def subscribe(
         container_id=pb.ContainerID(value=executor.container_id),
     )
     _send(s, executor, Event(type=Event.SUBSCRIBED, subscribed=subscribed))
+    ending = executor.ending
     for repeated in call.unacknowledged_updates:
         refusal = update(s, key, repeated.status, now)
         if refusal is not None:
             s.drop("unacceptable update came again", framework=key[0], refusal=refusal)
-    if executor.ending:
+    if ending:
         _send(s, executor, Event(type=Event.SHUTDOWN))
+    if executor.ending:
         return None
     held = {task.task_id.value for task in call.unacknowledged_tasks}
     missing = [
@@ -80,6 +82,7 @@ def subscribe(
             _send_kill(s, task, task.kill)
         elif task.cause is not None:
             _send_kill(s, task, _AT_ONCE)
+    _end_if_done(s, executor, now)
     return None
 
 
@@ -143,7 +146,15 @@ def update(s: AgentState, key: ExecutorKey, status: pb.TaskStatus, now: Now) -> 
     else:
         _take(s, task, status, now)
     _send(s, executor, Event(type=Event.ACKNOWLEDGED, acknowledged=acknowledged))
+    _end_if_done(s, executor, now)
     return None
+
+
+def _end_if_done(s: AgentState, executor: Executor, now: Now) -> None:
+    """Our own executor ends with its last task.  That is decided here, so that it cannot
+    end at the moment at which it is given another group."""
+    if executor.default and not executor.tasks:
+        shut_down(s, executor, now)
 
 
 def _wrong(status: pb.TaskStatus) -> str | None:
@@ -192,7 +203,7 @@ def kill(s: AgentState, task: Task, policy: pb.KillPolicy | None, now: Now) -> N
                 reason=pb.TaskStatus.REASON_TASK_KILLED_DURING_LAUNCH,
                 message="Killed before it was given to its executor",
             )
-        if not executor.tasks and not executor.subscribed:
+        if not executor.tasks and (executor.default or not executor.subscribed):
             # It was started for this task alone.
             shut_down(s, executor, now)
         return

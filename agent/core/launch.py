@@ -164,13 +164,17 @@ def _start_executor(
     info = pb.ExecutorInfo()
     info.CopyFrom(first.executor)
     info.framework_id.value = framework.framework_id
-    if not info.HasField("command"):
+    executor = _executor(s, framework, executor_id, info)
+    if not executor.default and not info.HasField("command"):
         raise InvalidValue("executor.command", executor_id, "must be there")
     given = environment.of_command(info.command)
-    executor = _executor(s, framework, executor_id, info)
     executor.resources = Resources.from_proto("executor.resources", info.resources)
-    spec = _spec(s, executor, info.command, [info, *firsts])
-    spec.environment = environment.for_executor(s, executor, info, first)
+    holders: list[pb.TaskInfo | pb.ExecutorInfo] = [info, *firsts]
+    if executor.default:
+        spec = _default_spec(s, executor, holders)
+    else:
+        spec = _spec(s, executor, info.command, holders)
+    spec.environment |= environment.for_executor(s, executor, info, first)
     spec.command_environment = given
     spec.container = info.container if info.HasField("container") else None
     s.launch(executor, spec)
@@ -281,6 +285,30 @@ def _spec(
     # Of an image the program may be its own: docker takes it from `command`.
     image = holders[0].container.type == pb.ContainerInfo.DOCKER
     executable, argv = argv_of(command, image=image)
+    return _described(s, executor, command, holders, executable, argv)
+
+
+def _default_spec(
+    s: AgentState, executor: Executor, holders: list[pb.TaskInfo | pb.ExecutorInfo]
+) -> ContainerSpec:
+    """Of our own executor: it starts each task as the task's user, and is the agent's."""
+    argv = list(s.settings.default_executor)
+    if not argv:
+        raise InvalidValue("executor.type", "DEFAULT", "this agent has no executor of its own")
+    spec = _described(s, executor, pb.CommandInfo(), holders, argv[0], argv)
+    spec.environment = {"PYTHONPATH": s.settings.python_path}
+    spec.as_agent = True
+    return spec
+
+
+def _described(
+    s: AgentState,
+    executor: Executor,
+    command: pb.CommandInfo,
+    holders: list[pb.TaskInfo | pb.ExecutorInfo],
+    executable: str,
+    argv: list[str],
+) -> ContainerSpec:
     return ContainerSpec(
         container_id=executor.container_id,
         framework_id=executor.key[0],

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import signal
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from agent.core.effects import ExecutorKey, TaskKey
 from agent.core.health import Check
 from mesos_py.clock import Now
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import types_pb2 as pb
+
+# Beneath it each task of the agent's own executor has a directory, in the sandbox of that.
+TASKS: Final = "tasks"
 
 State: TypeAlias = pb.TaskState.ValueType
 Reason: TypeAlias = pb.TaskStatus.Reason.ValueType
@@ -37,6 +41,15 @@ class Exit(NamedTuple):
         if self.status is None or self.status & 0x7F:
             return None
         return (self.status >> 8) & 0xFF
+
+    def fill(self, status: pb.TaskStatus) -> None:
+        """As the numbers of a status, if they are known."""
+        if self.status is None:
+            return
+        if self.signal is not None:
+            status.exit_status.signal = self.signal
+        else:
+            status.exit_status.exit_code = self.status >> 8
 
     def text(self, who: str) -> str:
         """As Mesos words it: "Command exited with status 3"."""
@@ -190,7 +203,26 @@ class Executor:
 
     @property
     def custom(self) -> bool:
+        """Whether a process speaks for the tasks: one of their framework, or the agent's
+        own for groups."""
         return self.info is not None
+
+    @property
+    def default(self) -> bool:
+        """Whether it is the agent's own for groups."""
+        return self.info is not None and self.info.type == pb.ExecutorInfo.DEFAULT
+
+    def log_places(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Where there is a stdout and a stderr of it: names, and directories."""
+        yield self.container_id, self.sandbox
+        if self.default:
+            for task_id in self.tasks:
+                yield f"{self.container_id}/{task_id}", (*self.sandbox, TASKS, task_id)
+
+    def place(self, task_id: str) -> Place:
+        """Where a task of it keeps its files."""
+        inner = (TASKS, task_id) if self.default else ()
+        return Place(self.sandbox, self.pid is not None, task_id not in self.tasks, inner)
 
     @property
     def ending(self) -> bool:
@@ -211,6 +243,8 @@ class Place(NamedTuple):
     # Whether a process of it ever existed: if not, its sandbox may never have been made.
     started: bool
     ended: bool
+    # Where the task's own directory is in the sandbox, if it shares that with others.
+    inner: tuple[str, ...] = ()
 
 
 class History:

@@ -20,7 +20,7 @@ from agent.core import checks, overtime
 from agent.core.effects import TaskKey, sum_of
 from agent.core.journal import Kind, RecordKey
 from agent.core.past import note_end, note_status
-from agent.core.records import Cause, Executor, Exit, Framework, KillCause, Place, Task
+from agent.core.records import Cause, Executor, Exit, Framework, KillCause, Task
 from agent.core.state import AgentState
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue, MesosPyError
@@ -219,8 +219,7 @@ class _Restoring:
             task.kill_cause = KillCause(saved.kill_reason, saved.kill_message)
         self.s.tasks[key] = task
         if is_terminal(task.state):
-            place = Place(executor.sandbox, executor.pid is not None, ended=True)
-            self.s.history.add(key, place)
+            self.s.history.add(key, executor.place(key[1]))
             note_end(task)
             if executor.container_id not in self.s.containers:
                 self.s.past.add(executor)

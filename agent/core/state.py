@@ -30,7 +30,6 @@ from agent.core.records import (
     Exit,
     Framework,
     History,
-    Place,
     Reason,
     Source,
     State,
@@ -69,6 +68,10 @@ class Settings:
     # What tasks may ask for because of the isolators that are on (Isolator.provides), or
     # because docker is there.
     provided: frozenset[str] = frozenset()
+    # What runs as the executor of groups of type DEFAULT, and where its modules are; empty:
+    # there is none.
+    default_executor: tuple[str, ...] = ()
+    python_path: str = ""
 
 
 class Ids(Protocol):
@@ -216,11 +219,8 @@ class AgentState:
             status.reason = reason
         if message is not None:
             status.message = message
-        if exit is not None and exit.status is not None:
-            if exit.signal is not None:
-                status.exit_status.signal = exit.signal
-            else:
-                status.exit_status.exit_code = exit.status >> 8
+        if exit is not None:
+            exit.fill(status)
         if limitation is not None:
             status.limitation.CopyFrom(limitation)
         if task.executor.checks:
@@ -330,7 +330,7 @@ class AgentState:
 
     def note_end(self, task: Task) -> None:
         executor = task.executor
-        self.history.add(task.key, Place(executor.sandbox, executor.pid is not None, ended=True))
+        self.history.add(task.key, executor.place(task.key[1]))
         self.effects.append(TaskEnded(task.key))
         self.tally.ended[task.state] += 1
         note_end(task)

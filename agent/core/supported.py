@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Set
+from typing import Final
 
 from mesos_py.v1 import types_pb2 as pb
+
+_NO_IMAGE: Final = pb.ContainerInfo.MesosInfo()
 
 
 def missing_for(task: pb.TaskInfo, provided: Set[str]) -> str | None:
@@ -17,6 +20,20 @@ def missing_for(task: pb.TaskInfo, provided: Set[str]) -> str | None:
         lacking = _missing_for_container(holder.container, provided)
         if lacking is not None:
             return lacking
+    if task.executor.type == pb.ExecutorInfo.DEFAULT:
+        return _missing_in_group(task)
+    return None
+
+
+def _missing_in_group(task: pb.TaskInfo) -> str | None:
+    """What a task of our own executor cannot have: it shares the container with others."""
+    whose = f"(asked by task {task.task_id.value!r})"
+    for asked, value in task.container.ListFields():
+        if asked.name != "type" and not (asked.name == "mesos" and value == _NO_IMAGE):
+            return f"tasks of a group have nothing of their own but a sandbox {whose}: {asked.name}"
+    for name in ("health_check", "check"):
+        if task.HasField(name):
+            return f"this agent checks no tasks of its executor for groups {whose}: {name}"
     return None
 
 

@@ -17,7 +17,7 @@ import os
 import stat
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -53,8 +53,10 @@ class Limits:
 class Placed(Protocol):
     """What is known of a live container."""
 
-    @property
-    def sandbox(self) -> tuple[str, ...]: ...
+    def log_places(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """The directories beneath the work directory that have a stdout and a stderr of
+        it, each with a name that no other one has."""
+        ...
 
 
 class Rotator:
@@ -96,7 +98,7 @@ class Rotator:
         while self._limits.max_bytes:
             await asyncio.sleep(SWEEP_EVERY_S)
             # A copy: the loop changes it while the thread looks.
-            live = {key: each.sandbox for key, each in self._live().items()}
+            live = dict(place for each in self._live().values() for place in each.log_places())
             try:
                 await asyncio.to_thread(self.sweep, live)
             except Exception as error:

@@ -9,6 +9,7 @@ from mesos_py.tasks import (
     command_info,
     command_task,
     custom_executor,
+    default_executor,
     executor_task,
     health_command,
     health_http,
@@ -126,6 +127,15 @@ def test_executor_task_carries_executor_and_data():
     assert task.data == b"d"
     assert not task.HasField("command")
     assert not executor_task("n", "t1", "a1", make_executor(), cpus=1).HasField("data")
+
+
+def test_the_agents_own_executor_has_no_command_and_all_that_a_group_needs():
+    executor = default_executor("e", mem=48, shutdown_grace_s=2)
+    assert executor.type == ExecutorInfo.DEFAULT
+    assert not executor.HasField("command")
+    own = Resources.from_proto("resources", executor.resources)
+    assert own == Resources.of(cpus=0.1, mem=48, disk=32)
+    assert executor.shutdown_grace_period.nanoseconds == 2_000_000_000
 
 
 def test_custom_executor_has_defaults_and_what_was_said():

@@ -1,0 +1,137 @@
+"""The agent's own executor for groups: started, ended with its last task, refused in words."""
+
+import pytest
+
+from agent.core.records import Place
+from mesos_py.v1 import agent_pb2, executor_pb2
+from mesos_py.v1 import types_pb2 as pb
+from tests.kit.agent_core import AgentWorld, executor_info, for_executor, status
+
+PROGRAM = ("/usr/bin/python", "-m", "program")
+DEFAULT = executor_info(type=pb.ExecutorInfo.DEFAULT)
+DEFAULT.ClearField("command")
+
+
+def group(*task_ids, **more):
+    return [
+        for_executor(task_id, DEFAULT, command=pb.CommandInfo(value="run"), **more)
+        for task_id in task_ids
+    ]
+
+
+@pytest.fixture
+def world():
+    return AgentWorld(default_executor=PROGRAM, python_path="/modules")
+
+
+def running(world, *task_ids):
+    world.run_group(*group(*task_ids))
+    world.started("ex")
+    world.subscribe("ex")
+    return world
+
+
+def shut_down(world):
+    return world.told_types("ex").count("SHUTDOWN")
+
+
+def test_it_is_started_as_the_agent_with_a_sandbox_for_the_frameworks_user(world):
+    world.run_group(*group("a"))
+    (spec,) = world.specs()
+    assert (spec.executable, tuple(spec.argv)) == (PROGRAM[0], PROGRAM)
+    assert (spec.as_agent, spec.user) == (True, "root")
+    assert spec.environment["PYTHONPATH"] == "/modules"
+    assert spec.environment["MESOS_EXECUTOR_ID"] == "ex"
+
+
+def test_an_agent_without_one_says_so():
+    world = AgentWorld()
+    world.run_group(*group("a", "b"))
+    assert world.last("b").state == pb.TASK_ERROR
+    assert "no executor of its own" in world.last("a").message
+
+
+def test_it_ends_with_its_last_task_and_takes_no_group_any_more(world):
+    running(world, "a", "b")
+    world.report("ex", status("a", pb.TASK_FINISHED))
+    assert shut_down(world) == 0
+    world.report("ex", status("b", pb.TASK_FINISHED))
+    # What it has said is acknowledged before.
+    assert world.told_types("ex")[-2:] == ["ACKNOWLEDGED", "SHUTDOWN"]
+    world.run_group(*group("c"), new=())
+    assert world.last("c").reason == pb.TaskStatus.REASON_EXECUTOR_TERMINATED
+    world.ended("ex")
+    assert len(world.calls(agent_pb2.Call.EXECUTOR_EXITED)) == 1
+    world.run_group(*group("d"))
+    assert len(world.specs()) == 2
+
+
+def test_a_custom_executor_without_tasks_stays():
+    world = AgentWorld()
+    world.run_group(for_executor("a"))
+    world.started("ex")
+    world.subscribe("ex")
+    world.report("ex", status("a", pb.TASK_FINISHED))
+    assert shut_down(world) == 0
+
+
+def test_one_that_comes_back_without_tasks_is_told_to_end(world):
+    running(world, "a")
+    world.restart()
+    last = executor_pb2.Call.Update(status=status("a", pb.TASK_FINISHED))
+    world.subscribe("ex", unacknowledged_updates=[last])
+    assert world.told_types("ex") == ["SUBSCRIBED", "ACKNOWLEDGED", "SHUTDOWN"]
+
+
+def test_each_task_has_a_directory_in_its_sandbox(world):
+    running(world, "a", "b")
+    sandbox = world.specs()[0].sandbox
+    place = world.core.find_task(("F1", "a"))
+    assert place == Place(sandbox, started=True, ended=False, inner=("tasks", "a"))
+    world.report("ex", status("a", pb.TASK_FINISHED))
+    world.acknowledge("a")
+    ended = Place(sandbox, started=True, ended=True, inner=("tasks", "a"))
+    assert world.core.find_task(("F1", "a")) == ended
+    world.report("ex", status("b", pb.TASK_FINISHED))
+    world.restart()
+    assert world.core.find_task(("F1", "b")).inner == ("tasks", "b")
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            {"container": pb.ContainerInfo(volumes=[pb.Volume(container_path="v")])},
+            "nothing of their own but a sandbox (asked by task 'b'): volumes",
+        ),
+        (
+            {"container": pb.ContainerInfo(network_infos=[pb.NetworkInfo()])},
+            "network_infos",
+        ),
+        ({"health_check": pb.HealthCheck()}, "(asked by task 'b'): health_check"),
+        ({"check": pb.CheckInfo()}, "(asked by task 'b'): check"),
+    ],
+)
+def test_what_it_cannot_give_one_task_keeps_the_group_from_starting(world, asked, words):
+    world.run_group(*group("a"), *group("b", **asked))
+    for task_id in ("a", "b"):
+        assert world.last(task_id).state == pb.TASK_FAILED
+        assert words in world.last(task_id).message
+    assert world.specs() == []
+
+
+def test_a_container_that_asks_for_nothing_is_fine(world):
+    plain = pb.ContainerInfo(type=pb.ContainerInfo.MESOS, mesos=pb.ContainerInfo.MesosInfo())
+    world.run_group(*group("a", container=plain))
+    assert len(world.specs()) == 1
+
+
+def test_the_logs_of_its_tasks_are_looked_after_as_its_own_are(world):
+    running(world, "a", "b")
+    world.report("ex", status("a", pb.TASK_FINISHED))
+    (executor,) = world.core.state.executors.values()
+    name, sandbox = executor.container_id, executor.sandbox
+    assert list(executor.log_places()) == [
+        (name, sandbox),
+        (f"{name}/b", (*sandbox, "tasks", "b")),
+    ]
