@@ -7,6 +7,7 @@ what is required, in a pool of its own.  What comes in is held against it as wel
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from functools import cache
 from typing import Any, Final, TypeVar
@@ -22,6 +23,7 @@ M = TypeVar("M", bound=Message)
 
 _POOL: Final = descriptor_pool.DescriptorPool()
 _ADDED: Final[set[str]] = set()
+_ADDING: Final = threading.Lock()
 
 
 def dumps(message: Message) -> bytes:
@@ -32,6 +34,8 @@ def dumps(message: Message) -> bytes:
         return data
     made: Any = message_factory.GetMessageClass(twin)()
     made.MergeFromString(data)
+    if made.IsInitialized():
+        return data
     _complete(made)
     # Not all that is required can be made up, such as a message within.
     return bytes(made.SerializePartialToString())
@@ -122,7 +126,9 @@ def _lacking(descriptor: Descriptor) -> bool:
 
 @cache
 def _twin(descriptor: Descriptor) -> Descriptor:
-    _add(descriptor.file)
+    # Some are written beside the event loop.
+    with _ADDING:
+        _add(descriptor.file)
     return _POOL.FindMessageTypeByName(descriptor.full_name)
 
 

@@ -21,6 +21,7 @@ from google.protobuf.message import Message
 
 from mesos_py.errors import InvalidValue
 from mesos_py.http.fields import OURS, Field, fields_of
+from mesos_py.http.jsontext import text_of
 
 M = TypeVar("M", bound=Message)
 
@@ -35,7 +36,7 @@ _FLOATS: Final = frozenset({FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FL
 
 def dumps(message: Message, *, ours: bool = False) -> bytes:
     """The message on one line.  Fields that only we know are left out, unless `ours`."""
-    return json.dumps(as_object(message, ours=ours), separators=(",", ":")).encode()
+    return text_of(message, ours=ours).encode()
 
 
 def as_object(message: Message, *, ours: bool = False) -> dict[str, Any]:

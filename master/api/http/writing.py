@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from google.protobuf.message import Message
 
 from master.api.slices import SLICE_S, sliced
-from mesos_py.http import jsonpb
 from mesos_py.http.fields import OURS
+from mesos_py.http.jsontext import text_of
 from mesos_py.http.media import Media
 from mesos_py.http.shapes import agent_pid, http_port
 from mesos_py.v1 import operator_pb2 as op
@@ -148,16 +147,12 @@ async def _members(message: Message, slice_s: float) -> list[str]:
         if field.message_type is None or field.number >= OURS:
             continue
         if field.is_repeated:
-            entries = await sliced(_text, getattr(message, field.name), slice_s)
+            entries = await sliced(text_of, getattr(message, field.name), slice_s)
             found.append(f'"{field.name}":[{",".join(entries)}]')
         elif message.HasField(field.name):
             inner = ",".join(await _members(getattr(message, field.name), slice_s))
             found.append(f'"{field.name}":{{{inner}}}')
     return found
-
-
-def _text(message: Any) -> str:
-    return json.dumps(jsonpb.as_object(message), separators=(",", ":"))
 
 
 __all__ = ["as_mesos", "body", "event_as_mesos", "state_object"]

@@ -74,3 +74,10 @@ def test_all_our_messages_have_twins() -> None:
             kind = getattr(module, descriptor.name)
             data = binary.dumps(kind())
             assert binary.dumps(kind.FromString(data)) == data
+
+
+def test_a_message_that_lacks_nothing_is_the_same_bytes() -> None:
+    event = sched.Event(type=sched.Event.UPDATE)
+    event.update.status.task_id.value = "t"
+    event.update.status.state = pb.TASK_FAILED
+    assert binary.dumps(event) == event.SerializeToString()
