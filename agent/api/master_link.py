@@ -10,10 +10,11 @@ from typing import Final, Protocol
 
 from mesos_py import logs, rpc
 from mesos_py.address import Address, parse_address
+from mesos_py.conversation import Conversation
 from mesos_py.election import Backoff, Detector, Patience, rest
 from mesos_py.errors import InvalidValue, MesosPyError, NotLeader, Refused, Unavailable
 from mesos_py.rpc import LINK_TIMEOUTS, LinkTimeouts
-from mesos_py.stream import Conversation
+from mesos_py.stream import RpcConversation
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1.agent_pb2_grpc import AgentServiceStub
 
@@ -135,7 +136,7 @@ class MasterLink:
         opening = self._events.register_call()
         opening.register.instance, opening.register.attempt = self._instance, self._attempts
         self._epoch = opening.register.epoch = max(self._epoch, opening.register.epoch)
-        conversation = self._conversation = Conversation(
+        conversation = self._conversation = RpcConversation(
             AgentServiceStub(channel).Connect,
             str(address),
             opening=agent_pb2.Calls(calls=[opening]),

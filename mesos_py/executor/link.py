@@ -11,6 +11,7 @@ from typing import Final
 import grpc.aio
 
 from mesos_py import logs, rpc
+from mesos_py.conversation import Conversation
 from mesos_py.errors import (
     InvalidValue,
     MesosPyError,
@@ -21,7 +22,7 @@ from mesos_py.errors import (
 from mesos_py.executor.environment import ExecutorEnvironment
 from mesos_py.executor.session import ExecutorSession, Item
 from mesos_py.rpc import LinkTimeouts
-from mesos_py.stream import Conversation
+from mesos_py.stream import RpcConversation
 from mesos_py.v1 import executor_pb2 as pb
 from mesos_py.v1.executor_pb2_grpc import ExecutorServiceStub
 
@@ -121,7 +122,7 @@ class ExecutorLink:
         channel = open_agent_channel(self._environment.agent_endpoint)
         with self._lock:
             opening = self._session.opening()
-        conversation = Conversation(
+        conversation = RpcConversation(
             ExecutorServiceStub(channel).Subscribe,
             f"the agent at {self._environment.agent_endpoint}",
             opening=opening,

@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import Final
 
 from mesos_py.clock import Clock, SystemClock
-from mesos_py.election import Detector, parse_master
+from mesos_py.election import Detector
 from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.inbox import Doorbell, Inbox
 from mesos_py.rpc import LINK_TIMEOUTS, LinkTimeouts
-from mesos_py.scheduler import checks
+from mesos_py.scheduler import checks, lines
 from mesos_py.scheduler.calls import SchedulerCalls, SharedSession
 from mesos_py.scheduler.link import SchedulerLink, Stop
 from mesos_py.scheduler.session import Disconnected, Item, SchedulerSession
@@ -75,7 +75,9 @@ class SchedulerClient(SchedulerCalls):
         framework: needs a name; user, host name and failover time-out (an hour) get
             defaults, an id makes this the successor of an earlier scheduler.
         master: `host:port`, `h1:p1,h2:p2` of which one leads, or `zk://h1:p1,h2:p2/path`
-            by which the leader is found; or a Detector.
+            by which the leader is found; or a Detector.  `http://host:port` (or more of
+            them, also `http://principal:secret@...`) and `http+zk://...` speak the Mesos v1
+            HTTP API to the master, which may be one of Apache Mesos.
         implicit_acknowledgements: an update is acknowledged when the iteration asks for
             what follows it; else call `acknowledge`.
         standby: if another instance of the framework is active, wait behind it (STANDBY),
@@ -105,7 +107,7 @@ class SchedulerClient(SchedulerCalls):
             standby=standby,
         )
         super().__init__(SharedSession(session, user, hostname), implicit_acknowledgements)
-        self._detector = parse_master(master) if isinstance(master, str) else master
+        self._detector, self._dial = lines.parse(master)
         self._connect_timeout_s = connect_timeout_s
         self._stop_timeout_s = stop_timeout_s
         self._timeouts = timeouts
@@ -127,6 +129,7 @@ class SchedulerClient(SchedulerCalls):
         self._link = SchedulerLink(
             self._shared,
             self._detector,
+            self._dial,
             self._inbox.put,
             self._inbox.room,
             timeouts=self._timeouts,

@@ -49,7 +49,9 @@ class SchedulerDriver(SchedulerCalls, CallbackDriver[Item]):
         framework: needs a name; user, host name and failover time-out (an hour) get
             defaults, an id makes this the successor of an earlier scheduler.
         master: `host:port`, `h1:p1,h2:p2` of which one leads, or `zk://h1:p1,h2:p2/path`
-            by which the leader is found; or a Detector.
+            by which the leader is found; or a Detector.  `http://host:port` (or more of
+            them, also `http://principal:secret@...`) and `http+zk://...` speak the Mesos v1
+            HTTP API to the master, which may be one of Apache Mesos.
         implicit_acknowledgements: an update is acknowledged when `status_update`
             returns; else the scheduler calls `acknowledge` itself.
         standby: this is one of several instances of the framework, all started alike, of

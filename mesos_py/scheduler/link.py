@@ -9,10 +9,12 @@ import asyncio
 import contextlib
 import enum
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
-from mesos_py import logs, rpc
+from mesos_py import logs
 from mesos_py.address import Address, parse_address
+from mesos_py.conversation import Conversation
 from mesos_py.election import Backoff, Detector, Patience, rest
 from mesos_py.errors import (
     InvalidValue,
@@ -25,10 +27,9 @@ from mesos_py.errors import (
 )
 from mesos_py.rpc import LinkTimeouts
 from mesos_py.scheduler.calls import SharedSession
+from mesos_py.scheduler.lines import Dial
 from mesos_py.scheduler.session import Item
-from mesos_py.stream import Conversation
 from mesos_py.v1 import scheduler_pb2 as pb
-from mesos_py.v1.scheduler_pb2_grpc import SchedulerServiceStub
 
 log = logs.get("scheduler.link")
 T = TypeVar("T")
@@ -53,13 +54,15 @@ class SchedulerLink:
     """Keeps a session subscribed until told to stop.
 
     `deliver` is given what the framework is to see, on the loop's thread, and may wait
-    to hold the master back.  All methods are for the loop's thread.
+    to hold the master back; `dial` makes the line to a master that the detector has found.
+    All methods are for the loop's thread.
     """
 
     def __init__(
         self,
         shared: SharedSession,
         detector: Detector,
+        dial: Dial,
         deliver: Callable[[list[Item]], None],
         room: Callable[[], Awaitable[None]],
         *,
@@ -71,6 +74,7 @@ class SchedulerLink:
         self._shared = shared
         self._session = shared.session
         self._detector = detector
+        self._dial = dial
         self._deliver = deliver
         self._room = room
         self._timeouts = timeouts
@@ -136,18 +140,12 @@ class SchedulerLink:
     # ---- One stream ----------------------------------------------------------
 
     async def _converse(self, address: Address) -> MesosPyError | None:
-        channel = rpc.open_channel(address)
+        line = self._dial(address)
         with self._shared.lock:
             opening = self._session.opening()
         self._linked_at = None
-        conversation = Conversation(
-            SchedulerServiceStub(channel).Subscribe,
-            str(address),
-            opening=opening,
-            take=self._take,
-            receive=self._receive,
-            answer_s=self._patience.now_s,
-        )
+        take = partial(self._take, line.batch_calls)
+        conversation = line.converse(opening, take, self._receive, self._patience.now_s)
         self._conversation = conversation
         watching = asyncio.create_task(self._watch_leader(conversation, address))
         error: MesosPyError | None = None
@@ -157,18 +155,18 @@ class SchedulerLink:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
             self._conversation = None
-            if conversation.unanswered and rpc.is_up(channel):
+            if conversation.unanswered and line.is_up:
                 self._patience.exhausted()
-            await channel.close()
+            await line.close()
             with self._shared.lock:
                 self._session.lost("the link was given up" if error is None else error.message)
                 items = self._session.take_items()
             self._pass_on(items, writable=False)
         return error
 
-    def _take(self) -> pb.Calls | None:
+    def _take(self, most: int) -> pb.Calls | None:
         with self._shared.lock:
-            calls = self._session.take_calls()
+            calls = self._session.take_calls(most)
             tearing_down = self._session.tearing_down
         if calls is not None and tearing_down:
             self._torn_down = calls.calls[-1].type == pb.Call.TEARDOWN

@@ -172,6 +172,20 @@ async def test_update_framework_is_answered_with_its_outcome(media: Media) -> No
         assert framework.info.name == "other"
 
 
+async def test_who_knows_us_hears_of_a_refused_update_framework_on_its_stream() -> None:
+    async with serving() as master, master.client() as client:
+        subscribe = {"framework_info": INFO, "protocol_version": 1}
+        asked = {"type": "SUBSCRIBE", "subscribe": subscribe}
+        async with client.subscribed_by(asked) as stream:
+            await welcomed(stream)
+            info = {**INFO, "id": {"value": stream.framework_id}, "user": "root"}
+            part = {"framework_info": info}
+            answer = await client.call(stream, "UPDATE_FRAMEWORK", update_framework=part)
+            assert answer == (202, b"")
+            refused = (await stream.event("REFUSED"))["refused"]
+            assert refused["field"] == "framework_info.user"
+
+
 # ---- What clients were seen to send ------------------------------------------------------
 
 

@@ -23,7 +23,6 @@ from master.api.http.leader import require_leading
 from master.api.http.scheduler_calls import check_call
 from master.api.http.scheduler_link import Form, SchedulerLink
 from master.api.streams import Streams
-from master.core.records import Framework
 from mesos_py import logs
 from mesos_py.errors import InvalidValue, Unavailable
 from mesos_py.http import stream
@@ -188,21 +187,21 @@ def _hand_in(streams: Streams, link: int, call: Call) -> bool:
 
 def _take(streams: Streams, call: Call, principal: str | None, stream_id: str | None) -> int:
     """Hand a call to the core; the status of its answer.  Raises what is wrong with it."""
-    framework = _framework(streams, call, principal, stream_id)
-    if call.type == Call.UPDATE_FRAMEWORK:
+    link = _link(streams, call, principal, stream_id)
+    # Who knows us hears on the stream of what is refused, as of all other calls.
+    if call.type == Call.UPDATE_FRAMEWORK and not link.form.ours:
         shell = streams.schedulers.shell
-        shell.core.change_framework(framework.framework_id, call.update_framework, shell.now())
+        shell.core.change_framework(call.framework_id.value, call.update_framework, shell.now())
         return 200
-    assert framework.link is not None
-    if not _hand_in(streams, framework.link, call):
+    if not _hand_in(streams, link.number, call):
         raise Unavailable("the call could not be carried out; see the master's log")
     return 202
 
 
-def _framework(
+def _link(
     streams: Streams, call: Call, principal: str | None, stream_id: str | None
-) -> Framework:
-    """The framework that the call speaks for, on the stream that it names.  Raises."""
+) -> SchedulerLink:
+    """The stream that the call names, that of the framework for which it speaks.  Raises."""
     framework_id = call.framework_id.value
     framework = streams.schedulers.shell.core.cluster.frameworks.get(framework_id)
     if framework is None:
@@ -217,7 +216,7 @@ def _framework(
     link = streams.schedulers.links.get(framework.link)
     if not isinstance(link, SchedulerLink) or link.stream_id != stream_id:
         raise InvalidValue(STREAM_ID, stream_id, "is not that of the framework's stream")
-    return framework
+    return link
 
 
 __all__ = ["REALM", "STREAM_ID", "SchedulerApi"]

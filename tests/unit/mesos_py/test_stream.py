@@ -7,8 +7,9 @@ import grpc
 import grpc.aio
 import pytest
 
+from mesos_py.conversation import Conversation
 from mesos_py.errors import InternalError, Refused, Unavailable
-from mesos_py.stream import Conversation
+from mesos_py.stream import RpcConversation
 
 
 class FakeCall:
@@ -49,7 +50,7 @@ class Peer:
         self.holding = asyncio.Event()
         self.holding.set()
         method: Any = lambda wait_for_ready: self.call  # noqa: E731
-        self.conversation: Conversation[Any, Any] = Conversation(
+        self.conversation: Conversation[Any, Any] = RpcConversation(
             method,
             "peer",
             opening="opening",
