@@ -14,9 +14,7 @@ import heapq
 import os
 import posixpath
 import pwd
-import stat
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Final
 
 from agent.api.http.sandboxes import MAX_ENTRIES, InTheWay, Opened
@@ -25,13 +23,12 @@ from agent.api.opening import opened
 from agent.api.virtual_paths import located, virtual_of
 from agent.core.state import AgentState
 from mesos_py.errors import InvalidValue, NotFound, Refused, Unavailable
+from mesos_py.http.file_queries import part_of
+from mesos_py.http.log_file import OwnLog
 from mesos_py.v1 import types_pb2 as pb
 
-# One answer has at most so much of a file: sixteen pages of memory, as in Mesos.
-MAX_READ_BYTES: Final = 16 * 4096
 OWN_LOG: Final = "/slave/log"
 
-_STDERR: Final = 2
 _NS: Final = 10**9
 
 
@@ -47,13 +44,13 @@ class VirtualFiles:
         work_dir: str,
         agent_id: Callable[[], str],
         open_sandbox: Callable[[Location], Opened],
-        own_log_fd: int = _STDERR,
+        own_log: OwnLog | None = None,
     ) -> None:
         """`open_sandbox` opens what is in a sandbox; blocks."""
         self._work_dir = work_dir
         self._agent_id = agent_id
         self._open_sandbox = open_sandbox
-        self._own_log_fd = own_log_fd
+        self._own_log = own_log if own_log is not None else OwnLog(OWN_LOG)
 
     async def opened(self, path: str) -> Opened:
         """What the path names.  The caller closes it."""
@@ -77,10 +74,7 @@ class VirtualFiles:
             if found.is_directory:
                 raise InvalidValue("path", path, "is a directory, which cannot be read")
             size = found.status.st_size
-            if offset is None or offset >= size:
-                return size, b""
-            most = MAX_READ_BYTES if length is None else min(length, MAX_READ_BYTES)
-            return size, await asyncio.to_thread(os.pread, found.fd, most, offset)
+            return size, await asyncio.to_thread(part_of, found.fd, size, offset, length)
 
     def table(self, s: AgentState) -> dict[str, str]:
         """The directory that each path leads to."""
@@ -96,17 +90,11 @@ class VirtualFiles:
 
     def own_log(self) -> str | None:
         """The file that the agent logs to; None if it is none."""
-        try:
-            if not stat.S_ISREG(os.fstat(self._own_log_fd).st_mode):
-                return None
-            return str(Path(self._own_link()).readlink())
-        except OSError:
-            return None
+        return self._own_log.real_path()
 
     def _open(self, path: str) -> Opened:
-        if path == OWN_LOG and self.own_log() is not None:
-            # Also when it is moved away meanwhile.
-            fd = os.open(self._own_link(), os.O_RDONLY | os.O_CLOEXEC)
+        if self._own_log.is_meant_by(path):
+            fd = self._own_log.open()
             return Opened("", fd, os.fstat(fd))
         location = located(path, self._work_dir, self._agent_id())
         try:
@@ -122,9 +110,6 @@ class VirtualFiles:
             raise InvalidValue("path", path, f"is inaccessible: {error.message}") from None
         except OSError as error:
             raise Unavailable(f"path: {path!r}: cannot be read: {error.strerror}") from None
-
-    def _own_link(self) -> str:
-        return f"/proc/self/fd/{self._own_log_fd}"
 
 
 def _entries(path: str, fd: int) -> Iterator[pb.FileInfo]:
@@ -164,4 +149,4 @@ def _group(gid: int) -> str:
         return str(gid)
 
 
-__all__ = ["MAX_READ_BYTES", "OWN_LOG", "VirtualFiles"]
+__all__ = ["OWN_LOG", "VirtualFiles"]

@@ -52,16 +52,20 @@ class Routes:
 
     def __init__(self, process: str = "") -> None:
         """`process`: also reachable below this name, such as "master"."""
-        self._process = process
+        self.process = process
         self._answers: dict[tuple[str, ...], tuple[Answer, bool]] = {}
 
     def add(self, path: str, answer: Answer, *, exact: bool = False) -> None:
         """`exact`: nothing may follow."""
         self._answers[_parts(path)] = (answer, exact)
 
+    def paths(self) -> list[str]:
+        """All that there are, in order."""
+        return sorted("/" + "/".join(parts) for parts in self._answers)
+
     def find(self, path: str) -> Answer | None:
         parts = _parts(path)
-        if parts and parts[0] == self._process and len(parts) > 1:
+        if parts and parts[0] == self.process and len(parts) > 1:
             parts = parts[1:]
         for end in range(len(parts), -1, -1):
             found = self._answers.get(parts[:end])

@@ -14,6 +14,7 @@ from master.api.http.operators import add_operators
 from master.api.operator import OperatorService, Tenure
 from master.api.shell import Shell
 from mesos_py.address import Address, MasterAddress
+from mesos_py.http.log_file import OwnLog
 from mesos_py.http.server import HttpServer, Routes
 from tests.kit.core import World
 from tests.kit.raw_http import Connection, Head, connected, request
@@ -24,7 +25,8 @@ JSON = {"Content-Type": "application/json"}
 class HttpMaster:
     """`world`: the core; `ask` and `call` go through the server."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: OwnLog | None) -> None:
+        """`log`: what is shown as its own."""
         self.world = World()
         self.shell = Shell(self.world.core, self.world.clock)
         self.channels = AgentChannels()
@@ -39,9 +41,9 @@ class HttpMaster:
         self.leading.operator = self.operator
         self.routes = Routes("master")
         self.server = HttpServer(self.routes)
-        add_operators(
-            self.routes, self.leading, self.server.body, {"port": "5050"}, lambda: b"metrics 1\n"
-        )
+        flags = {"port": "5050"}
+        body = self.server.body
+        add_operators(self.routes, self.leading, body, flags, lambda: b"metrics 1\n", log)
         self.client: Connection
 
     def elsewhere(self) -> None:
@@ -81,9 +83,9 @@ class HttpMaster:
 
 
 @contextlib.asynccontextmanager
-async def http_master() -> AsyncIterator[HttpMaster]:
+async def http_master(log: OwnLog | None = None) -> AsyncIterator[HttpMaster]:
     """One that serves."""
-    made = HttpMaster()
+    made = HttpMaster(log)
     await made.server.start("127.0.0.1", 0)
     try:
         async with connected(made.server.port) as made.client:

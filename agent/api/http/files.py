@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import posixpath
-import re
 import stat
 from typing import Any, Final
 
@@ -14,11 +13,11 @@ from agent.api.http.sandboxes import file_headers, send
 from agent.api.virtual_files import VirtualFiles
 from agent.core.state import AgentState
 from mesos_py.errors import InvalidValue, Unavailable
+from mesos_py.http.file_queries import number_of, path_of, shape_of
 from mesos_py.http.pages import callback_of, json_answer
 from mesos_py.http.server import Routes
 from mesos_py.v1 import types_pb2 as pb
 
-_NUMBER: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _NS: Final = 10**9
 
 
@@ -41,24 +40,19 @@ class FilesEndpoints:
 
     async def browse(self, request: web.Request) -> web.StreamResponse:
         callback_of(request.query)
-        found = await self._opened()[0].entries(_path(request))
+        found = await self._opened()[0].entries(path_of(request))
         return json_answer(request, [_shape(each) for each in found])
 
     async def read(self, request: web.Request) -> web.StreamResponse:
         """Without an offset, or with -1, the size of the file in its place and no data."""
         callback_of(request.query)
-        path = _path(request)
-        offset, length = _number(request, "offset"), _number(request, "length")
+        path = path_of(request)
+        offset, length = number_of(request, "offset"), number_of(request, "length")
         size, data = await self._opened()[0].read(path, offset, length)
-        # JSON has no bytes: what is no text is shown, not usable.
-        shape = {
-            "data": data.decode("utf-8", "replace"),
-            "offset": size if offset is None else offset,
-        }
-        return json_answer(request, shape)
+        return json_answer(request, shape_of(size, offset, data))
 
     async def download(self, request: web.Request) -> web.StreamResponse:
-        path = _path(request)
+        path = path_of(request)
         found = await self._opened()[0].opened(path)
         with contextlib.closing(found):
             if found.is_directory:
@@ -75,26 +69,6 @@ class FilesEndpoints:
         if self._open is None:
             raise Unavailable("Agent has not finished recovery")
         return self._open
-
-
-def _path(request: web.Request) -> str:
-    path = request.query.get("path", "")
-    if not path:
-        raise InvalidValue("path", path, "is missing: path=VALUE")
-    return path
-
-
-def _number(request: web.Request, name: str) -> int | None:
-    """None for -1, which says as much as nothing.  Raises InvalidValue."""
-    text = request.query.get(name)
-    if text is None:
-        return None
-    if not _NUMBER.fullmatch(text):
-        raise InvalidValue(name, text, "is no whole number")
-    number = int(text)
-    if number < -1:
-        raise InvalidValue(name, text, "must not be negative")
-    return None if number == -1 else number
 
 
 def _shape(given: pb.FileInfo) -> dict[str, Any]:

@@ -17,7 +17,10 @@ from mesos_py import exposition, logs, mesos_flags
 from mesos_py.errors import PortInUse
 from mesos_py.exposition import Render
 from mesos_py.files import write_atomically
+from mesos_py.http import help, toggling
+from mesos_py.http.help import Help
 from mesos_py.http.server import HttpServer, Routes
+from mesos_py.http.toggling import LoggingToggle
 from mesos_py.metrics import Metrics
 
 log = logs.get("agent.http")
@@ -50,6 +53,8 @@ class AgentHttp:
         routes.add("/files", files.answer)
         self.older.add_to(routes)
         self.files.add_to(routes)
+        routes.add(toggling.PATH, LoggingToggle().answer)
+        routes.add(help.PATH, Help(routes).answer)
         routes.add(exposition.PATH, exposition.answering(self._rendered), exact=True)
 
     @property
@@ -86,8 +91,8 @@ class AgentHttp:
             "requests_failed": ("Those that a fault of ours ended", lambda: server.failures),
             "crowded_out": ("Connections that made or got no room", lambda: server.crowded_out),
         }
-        for name, (help, read) in counts.items():
-            metrics.watch(f"http_{name}", help, read)
+        for name, (text, read) in counts.items():
+            metrics.watch(f"http_{name}", text, read)
 
     def _refused(self) -> float:
         return sum(n for status, n in self._server.answered.items() if status >= 400)

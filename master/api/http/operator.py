@@ -10,6 +10,7 @@ from aiohttp import web
 from master.api.front import Leading
 from master.api.http import writing
 from master.api.http.batches import Batches
+from master.api.http.files import MasterFiles
 from master.api.http.leader import require_operator
 from master.api.http.watching import subscribe
 from master.api.operator import OperatorService
@@ -17,6 +18,7 @@ from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound
 from mesos_py.http.answers import HttpRefusal, not_allowed
 from mesos_py.http.media import Media, accepted_media, content_media
 from mesos_py.http.server import empty
+from mesos_py.v1 import agent_operator_pb2
 from mesos_py.v1 import operator_pb2 as op
 from mesos_py.v1 import types_pb2 as pb
 
@@ -52,6 +54,10 @@ _LONG: Final = frozenset(
         Call.GET_TASKS,
     }
 )
+_OF_FILES: Final = {
+    Call.LIST_FILES: MasterFiles.list_files,
+    Call.READ_FILE: MasterFiles.read_file,
+}
 # Of calls that can do without a member of their own.
 _OPTIONAL: Final = frozenset({"get_tasks", "get_usage", "explain"})
 # Where Mesos takes what cannot be done for a bad request.
@@ -72,10 +78,11 @@ _BAD_REQUEST: Final = frozenset(
 class OperatorApi:
     """Answers POST /api/v1."""
 
-    def __init__(self, leading: Leading, body: Body, numbers: Numbers) -> None:
+    def __init__(self, leading: Leading, body: Body, numbers: Numbers, files: MasterFiles) -> None:
         self._leading = leading
         self._body = body
         self._numbers = numbers
+        self._files = files
         self._batches = Batches()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
@@ -84,10 +91,13 @@ class OperatorApi:
         if request.method != "POST":
             raise not_allowed(request.method, "POST")
         media = content_media(request.headers)
-        call = read_call(media, await self._body(request))
+        data = await self._body(request)
+        call = read_call(media, data)
+        of_files = read_files_call(media, data, call)
         accepted = accepted_media(request.headers)
-        if call.type in (Call.LIST_FILES, Call.READ_FILE):
-            raise HttpRefusal(404, "path: this master has no files; see its log where it is kept")
+        if of_files is not None:
+            answering = _OF_FILES[call.type]
+            return _with_body(accepted.dumps(answering(self._files, of_files)), accepted)
         if call.type == Call.GET_METRICS:
             return await _answer(self._metrics(), accepted)
         # It may be over by now.
@@ -122,6 +132,20 @@ def read_call(media: Media, data: bytes) -> op.Call:
         if member in known and member not in _OPTIONAL and member not in given:
             raise InvalidValue(member, "", "is missing")
     return call
+
+
+def read_files_call(media: Media, data: bytes, call: op.Call) -> agent_operator_pb2.Call | None:
+    """The call of a body if it is one of files: they are the same of masters and of agents.
+
+    Raises InvalidValue.
+    """
+    if call.type not in _OF_FILES:
+        return None
+    found = media.loads(agent_operator_pb2.Call, data)
+    member = Call.Type.Name(call.type).lower()
+    if not found.HasField("list_files" if member == "list_files" else "read_file"):
+        raise InvalidValue(member, "", "is missing")
+    return found
 
 
 async def carry_out(operator: OperatorService, call: op.Call, media: Media) -> web.Response:

@@ -11,9 +11,11 @@ from yarl import URL
 
 from agent.api.http.files import FilesEndpoints
 from agent.api.http.sandboxes import SandboxFiles
-from agent.api.virtual_files import MAX_READ_BYTES, OWN_LOG, VirtualFiles
+from agent.api.virtual_files import OWN_LOG, VirtualFiles
 from agent.sandboxes.removals import Removals
 from mesos_py.errors import InvalidValue, NotFound
+from mesos_py.http.file_queries import MAX_READ_BYTES
+from mesos_py.http.log_file import OwnLog
 from mesos_py.metrics import Metrics
 from tests.kit.agent_core import AgentWorld, command
 
@@ -39,7 +41,9 @@ class Place:
         self.log = tmp_path / "agent.log"
         self.log.write_text("up\n")
         self.log_fd = os.open(self.log, os.O_WRONLY)
-        self.files = VirtualFiles(str(self.work_dir), lambda: "A1", sandboxes.open, self.log_fd)
+        self.files = VirtualFiles(
+            str(self.work_dir), lambda: "A1", sandboxes.open, OwnLog(OWN_LOG, self.log_fd)
+        )
         self.endpoints = FilesEndpoints()
         self.endpoints.open(self.files, self.world.core.state)
 
@@ -161,7 +165,9 @@ async def test_the_agents_own_log_if_that_is_a_file(place):
     assert (await place.get("debug"))[OWN_LOG] == str(place.log)
     reading, writing = os.pipe()
     try:
-        piped = VirtualFiles("/w", lambda: "A1", lambda _: pytest.fail("no sandbox"), writing)
+        piped = VirtualFiles(
+            "/w", lambda: "A1", lambda _: pytest.fail("no sandbox"), OwnLog(OWN_LOG, writing)
+        )
         with pytest.raises(NotFound):
             await piped.read(OWN_LOG, 0, None)
         assert piped.table(place.world.core.state) == {}
