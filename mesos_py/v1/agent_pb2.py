@@ -4,15 +4,18 @@
 # source: mesos_py/v1/agent.proto
 # Protobuf Python Version: 7.35.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 7, 35, 1, "", "mesos_py/v1/agent.proto"
+    _runtime_version.Domain.PUBLIC,
+    7,
+    35,
+    1,
+    '',
+    'mesos_py/v1/agent.proto'
 )
 # @@protoc_insertion_point(imports)
 
@@ -22,75 +25,73 @@ _sym_db = _symbol_database.Default()
 from mesos_py.v1 import types_pb2 as mesos__py_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n\x17mesos_py/v1/agent.proto\x12\x11mesos_py.v1.agent\x1a\x17mesos_py/v1/types.proto"/\n\x05\x43\x61lls\x12&\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x17.mesos_py.v1.agent.Call"A\n\x06\x45vents\x12(\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x18.mesos_py.v1.agent.Event\x12\r\n\x05\x65poch\x18\x02 \x01(\x04"\x9d\n\n\x04\x43\x61ll\x12*\n\x04type\x18\x01 \x01(\x0e\x32\x1c.mesos_py.v1.agent.Call.Type\x12\x32\n\x08register\x18\x02 \x01(\x0b\x32 .mesos_py.v1.agent.Call.Register\x12.\n\x06update\x18\x03 \x01(\x0b\x32\x1e.mesos_py.v1.agent.Call.Update\x12\x41\n\x10\x65xecutor_message\x18\x04 \x01(\x0b\x32\'.mesos_py.v1.agent.Call.ExecutorMessage\x12?\n\x0f\x65xecutor_exited\x18\x05 \x01(\x0b\x32&.mesos_py.v1.agent.Call.ExecutorExited\x12*\n\x04pong\x18\x06 \x01(\x0b\x32\x1c.mesos_py.v1.agent.Call.Pong\x12\x36\n\nunregister\x18\x07 \x01(\x0b\x32".mesos_py.v1.agent.Call.Unregister\x1a\xde\x02\n\x08Register\x12*\n\nagent_info\x18\x01 \x01(\x0b\x32\x16.mesos_py.v1.AgentInfo\x12 \n\x05tasks\x18\x02 \x03(\x0b\x32\x11.mesos_py.v1.Task\x12,\n\texecutors\x18\x03 \x03(\x0b\x32\x19.mesos_py.v1.ExecutorInfo\x12.\n\nframeworks\x18\x04 \x03(\x0b\x32\x1a.mesos_py.v1.FrameworkInfo\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x18\n\x10protocol_version\x18\x06 \x01(\r\x12\x37\n\x0c\x63\x61pabilities\x18\x07 \x03(\x0b\x32!.mesos_py.v1.AgentInfo.Capability\x12\x10\n\x08instance\x18\x08 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\t \x01(\x04\x12\r\n\x05\x65poch\x18\n \x01(\x04\x12\x10\n\x08\x64raining\x18\x0b \x01(\x08\x1a\x8f\x01\n\x06Update\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12\'\n\x06status\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.TaskStatus\x12,\n\x0clatest_state\x18\x03 \x01(\x0e\x32\x16.mesos_py.v1.TaskState\x1a}\n\x0f\x45xecutorMessage\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12,\n\x0b\x65xecutor_id\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x1a~\n\x0e\x45xecutorExited\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12,\n\x0b\x65xecutor_id\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12\x0e\n\x06status\x18\x03 \x01(\x05\x1a\x18\n\x04Pong\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x1a\x1d\n\nUnregister\x12\x0f\n\x07message\x18\x01 \x01(\t"r\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0c\n\x08REGISTER\x10\x01\x12\n\n\x06UPDATE\x10\x02\x12\x14\n\x10\x45XECUTOR_MESSAGE\x10\x03\x12\x13\n\x0f\x45XECUTOR_EXITED\x10\x04\x12\x08\n\x04PONG\x10\x05\x12\x0e\n\nUNREGISTER\x10\x06"\xca\x14\n\x05\x45vent\x12+\n\x04type\x18\x01 \x01(\x0e\x32\x1d.mesos_py.v1.agent.Event.Type\x12\x37\n\nregistered\x18\x02 \x01(\x0b\x32#.mesos_py.v1.agent.Event.Registered\x12\x31\n\x07refused\x18\x03 \x01(\x0b\x32 .mesos_py.v1.agent.Event.Refused\x12\x34\n\trun_tasks\x18\x04 \x01(\x0b\x32!.mesos_py.v1.agent.Event.RunTasks\x12\x34\n\tkill_task\x18\x05 \x01(\x0b\x32!.mesos_py.v1.agent.Event.KillTask\x12\x39\n\x0b\x61\x63knowledge\x18\x06 \x01(\x0b\x32$.mesos_py.v1.agent.Event.Acknowledge\x12\x42\n\x10\x65xecutor_message\x18\x07 \x01(\x0b\x32(.mesos_py.v1.agent.Event.ExecutorMessage\x12\x44\n\x11shutdown_executor\x18\x08 \x01(\x0b\x32).mesos_py.v1.agent.Event.ShutdownExecutor\x12\x46\n\x12shutdown_framework\x18\t \x01(\x0b\x32*.mesos_py.v1.agent.Event.ShutdownFramework\x12\x42\n\x10update_framework\x18\n \x01(\x0b\x32(.mesos_py.v1.agent.Event.UpdateFramework\x12\x35\n\treconcile\x18\x0b \x01(\x0b\x32".mesos_py.v1.agent.Event.Reconcile\x12+\n\x04ping\x18\x0c \x01(\x0b\x32\x1d.mesos_py.v1.agent.Event.Ping\x12-\n\x05\x64rain\x18\r \x01(\x0b\x32\x1e.mesos_py.v1.agent.Event.Drain\x12\x33\n\x08shutdown\x18\x0e \x01(\x0b\x32!.mesos_py.v1.agent.Event.Shutdown\x12>\n\x0erepeat_updates\x18\x0f \x01(\x0b\x32&.mesos_py.v1.agent.Event.RepeatUpdates\x1a\x9a\x01\n\nRegistered\x12&\n\x08\x61gent_id\x18\x01 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\x12\x1c\n\x14ping_timeout_seconds\x18\x02 \x01(\x01\x12,\n\x0bmaster_info\x18\x03 \x01(\x0b\x32\x17.mesos_py.v1.MasterInfo\x12\x18\n\x10protocol_version\x18\x04 \x01(\r\x1aJ\n\x07Refused\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05\x66inal\x18\x03 \x01(\x08\x12\x11\n\tshut_down\x18\x04 \x01(\x08\x1a\xa3\x01\n\x08RunTasks\x12\x32\n\x0e\x66ramework_info\x18\x01 \x01(\x0b\x32\x1a.mesos_py.v1.FrameworkInfo\x12$\n\x05tasks\x18\x02 \x03(\x0b\x32\x15.mesos_py.v1.TaskInfo\x12.\n\rnew_executors\x18\x03 \x03(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12\r\n\x05group\x18\x04 \x01(\x08\x1a\xf0\x01\n\x08KillTask\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12,\n\x0bkill_policy\x18\x03 \x01(\x0b\x32\x17.mesos_py.v1.KillPolicy\x12\x33\n\x06reason\x18\x04 \x01(\x0e\x32\x1e.mesos_py.v1.TaskStatus.ReasonH\x00\x88\x01\x01\x12\x14\n\x07message\x18\x05 \x01(\tH\x01\x88\x01\x01\x42\t\n\x07_reasonB\n\n\x08_message\x1aq\n\x0b\x41\x63knowledge\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12\x0c\n\x04uuid\x18\x03 \x01(\x0c\x1a}\n\x0f\x45xecutorMessage\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12,\n\x0b\x65xecutor_id\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x1ap\n\x10ShutdownExecutor\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12,\n\x0b\x65xecutor_id\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x1a\x43\n\x11ShutdownFramework\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x1a\x45\n\x0fUpdateFramework\x12\x32\n\x0e\x66ramework_info\x18\x01 \x01(\x0b\x32\x1a.mesos_py.v1.FrameworkInfo\x1a\xc2\x01\n\tReconcile\x12:\n\x05tasks\x18\x01 \x03(\x0b\x32+.mesos_py.v1.agent.Event.Reconcile.Expected\x1ay\n\x08\x45xpected\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12\x17\n\x0fpartition_aware\x18\x03 \x01(\x08\x1a\x18\n\x04Ping\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x1a\x31\n\x05\x44rain\x12(\n\x06\x63onfig\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.DrainConfig\x1a\x1b\n\x08Shutdown\x12\x0f\n\x07message\x18\x01 \x01(\t\x1a?\n\rRepeatUpdates\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID"\x80\x02\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nREGISTERED\x10\x01\x12\x0b\n\x07REFUSED\x10\x02\x12\r\n\tRUN_TASKS\x10\x03\x12\r\n\tKILL_TASK\x10\x04\x12\x0f\n\x0b\x41\x43KNOWLEDGE\x10\x05\x12\x14\n\x10\x45XECUTOR_MESSAGE\x10\x06\x12\x15\n\x11SHUTDOWN_EXECUTOR\x10\x07\x12\x16\n\x12SHUTDOWN_FRAMEWORK\x10\x08\x12\x14\n\x10UPDATE_FRAMEWORK\x10\t\x12\r\n\tRECONCILE\x10\n\x12\x08\n\x04PING\x10\x0b\x12\t\n\x05\x44RAIN\x10\x0c\x12\x0c\n\x08SHUTDOWN\x10\r\x12\x12\n\x0eREPEAT_UPDATES\x10\x0e"\xa4\x01\n\x0eReadLogRequest\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12\x0c\n\x04path\x18\x03 \x01(\t\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0e\n\x06length\x18\x05 \x01(\x04\x12\x0e\n\x06\x66ollow\x18\x06 \x01(\x08"(\n\x08LogChunk\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x32R\n\x0c\x41gentService\x12\x42\n\x07\x43onnect\x12\x18.mesos_py.v1.agent.Calls\x1a\x19.mesos_py.v1.agent.Events(\x01\x30\x01\x32Y\n\nAgentFiles\x12K\n\x07ReadLog\x12!.mesos_py.v1.agent.ReadLogRequest\x1a\x1b.mesos_py.v1.agent.LogChunk0\x01\x62\x06proto3'
-)
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17mesos_py/v1/agent.proto\x12\x11mesos_py.v1.agent\x1a\x17mesos_py/v1/types.proto\"/\n\x05\x43\x61lls\x12&\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x17.mesos_py.v1.agent.Call\"A\n\x06\x45vents\x12(\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x18.mesos_py.v1.agent.Event\x12\r\n\x05\x65poch\x18\x02 \x01(\x04\"\x9d\n\n\x04\x43\x61ll\x12*\n\x04type\x18\x01 \x01(\x0e\x32\x1c.mesos_py.v1.agent.Call.Type\x12\x32\n\x08register\x18\x02 \x01(\x0b\x32 .mesos_py.v1.agent.Call.Register\x12.\n\x06update\x18\x03 \x01(\x0b\x32\x1e.mesos_py.v1.agent.Call.Update\x12\x41\n\x10\x65xecutor_message\x18\x04 \x01(\x0b\x32\'.mesos_py.v1.agent.Call.ExecutorMessage\x12?\n\x0f\x65xecutor_exited\x18\x05 \x01(\x0b\x32&.mesos_py.v1.agent.Call.ExecutorExited\x12*\n\x04pong\x18\x06 \x01(\x0b\x32\x1c.mesos_py.v1.agent.Call.Pong\x12\x36\n\nunregister\x18\x07 \x01(\x0b\x32\".mesos_py.v1.agent.Call.Unregister\x1a\xde\x02\n\x08Register\x12*\n\nagent_info\x18\x01 \x01(\x0b\x32\x16.mesos_py.v1.AgentInfo\x12 \n\x05tasks\x18\x02 \x03(\x0b\x32\x11.mesos_py.v1.Task\x12,\n\texecutors\x18\x03 \x03(\x0b\x32\x19.mesos_py.v1.ExecutorInfo\x12.\n\nframeworks\x18\x04 \x03(\x0b\x32\x1a.mesos_py.v1.FrameworkInfo\x12\x0f\n\x07version\x18\x05 \x01(\t\x12\x18\n\x10protocol_version\x18\x06 \x01(\r\x12\x37\n\x0c\x63\x61pabilities\x18\x07 \x03(\x0b\x32!.mesos_py.v1.AgentInfo.Capability\x12\x10\n\x08instance\x18\x08 \x01(\t\x12\x0f\n\x07\x61ttempt\x18\t \x01(\x04\x12\r\n\x05\x65poch\x18\n \x01(\x04\x12\x10\n\x08\x64raining\x18\x0b \x01(\x08\x1a\x8f\x01\n\x06Update\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12\'\n\x06status\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.TaskStatus\x12,\n\x0clatest_state\x18\x03 \x01(\x0e\x32\x16.mesos_py.v1.TaskState\x1a}\n\x0f\x45xecutorMessage\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12,\n\x0b\x65xecutor_id\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x1a~\n\x0e\x45xecutorExited\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12,\n\x0b\x65xecutor_id\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12\x0e\n\x06status\x18\x03 \x01(\x05\x1a\x18\n\x04Pong\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x1a\x1d\n\nUnregister\x12\x0f\n\x07message\x18\x01 \x01(\t\"r\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0c\n\x08REGISTER\x10\x01\x12\n\n\x06UPDATE\x10\x02\x12\x14\n\x10\x45XECUTOR_MESSAGE\x10\x03\x12\x13\n\x0f\x45XECUTOR_EXITED\x10\x04\x12\x08\n\x04PONG\x10\x05\x12\x0e\n\nUNREGISTER\x10\x06\"\xca\x14\n\x05\x45vent\x12+\n\x04type\x18\x01 \x01(\x0e\x32\x1d.mesos_py.v1.agent.Event.Type\x12\x37\n\nregistered\x18\x02 \x01(\x0b\x32#.mesos_py.v1.agent.Event.Registered\x12\x31\n\x07refused\x18\x03 \x01(\x0b\x32 .mesos_py.v1.agent.Event.Refused\x12\x34\n\trun_tasks\x18\x04 \x01(\x0b\x32!.mesos_py.v1.agent.Event.RunTasks\x12\x34\n\tkill_task\x18\x05 \x01(\x0b\x32!.mesos_py.v1.agent.Event.KillTask\x12\x39\n\x0b\x61\x63knowledge\x18\x06 \x01(\x0b\x32$.mesos_py.v1.agent.Event.Acknowledge\x12\x42\n\x10\x65xecutor_message\x18\x07 \x01(\x0b\x32(.mesos_py.v1.agent.Event.ExecutorMessage\x12\x44\n\x11shutdown_executor\x18\x08 \x01(\x0b\x32).mesos_py.v1.agent.Event.ShutdownExecutor\x12\x46\n\x12shutdown_framework\x18\t \x01(\x0b\x32*.mesos_py.v1.agent.Event.ShutdownFramework\x12\x42\n\x10update_framework\x18\n \x01(\x0b\x32(.mesos_py.v1.agent.Event.UpdateFramework\x12\x35\n\treconcile\x18\x0b \x01(\x0b\x32\".mesos_py.v1.agent.Event.Reconcile\x12+\n\x04ping\x18\x0c \x01(\x0b\x32\x1d.mesos_py.v1.agent.Event.Ping\x12-\n\x05\x64rain\x18\r \x01(\x0b\x32\x1e.mesos_py.v1.agent.Event.Drain\x12\x33\n\x08shutdown\x18\x0e \x01(\x0b\x32!.mesos_py.v1.agent.Event.Shutdown\x12>\n\x0erepeat_updates\x18\x0f \x01(\x0b\x32&.mesos_py.v1.agent.Event.RepeatUpdates\x1a\x9a\x01\n\nRegistered\x12&\n\x08\x61gent_id\x18\x01 \x01(\x0b\x32\x14.mesos_py.v1.AgentID\x12\x1c\n\x14ping_timeout_seconds\x18\x02 \x01(\x01\x12,\n\x0bmaster_info\x18\x03 \x01(\x0b\x32\x17.mesos_py.v1.MasterInfo\x12\x18\n\x10protocol_version\x18\x04 \x01(\r\x1aJ\n\x07Refused\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\r\n\x05\x66inal\x18\x03 \x01(\x08\x12\x11\n\tshut_down\x18\x04 \x01(\x08\x1a\xa3\x01\n\x08RunTasks\x12\x32\n\x0e\x66ramework_info\x18\x01 \x01(\x0b\x32\x1a.mesos_py.v1.FrameworkInfo\x12$\n\x05tasks\x18\x02 \x03(\x0b\x32\x15.mesos_py.v1.TaskInfo\x12.\n\rnew_executors\x18\x03 \x03(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12\r\n\x05group\x18\x04 \x01(\x08\x1a\xf0\x01\n\x08KillTask\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12,\n\x0bkill_policy\x18\x03 \x01(\x0b\x32\x17.mesos_py.v1.KillPolicy\x12\x33\n\x06reason\x18\x04 \x01(\x0e\x32\x1e.mesos_py.v1.TaskStatus.ReasonH\x00\x88\x01\x01\x12\x14\n\x07message\x18\x05 \x01(\tH\x01\x88\x01\x01\x42\t\n\x07_reasonB\n\n\x08_message\x1aq\n\x0b\x41\x63knowledge\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12\x0c\n\x04uuid\x18\x03 \x01(\x0c\x1a}\n\x0f\x45xecutorMessage\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12,\n\x0b\x65xecutor_id\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12\x0c\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x1ap\n\x10ShutdownExecutor\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12,\n\x0b\x65xecutor_id\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x1a\x43\n\x11ShutdownFramework\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x1a\x45\n\x0fUpdateFramework\x12\x32\n\x0e\x66ramework_info\x18\x01 \x01(\x0b\x32\x1a.mesos_py.v1.FrameworkInfo\x1a\xc2\x01\n\tReconcile\x12:\n\x05tasks\x18\x01 \x03(\x0b\x32+.mesos_py.v1.agent.Event.Reconcile.Expected\x1ay\n\x08\x45xpected\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12\x17\n\x0fpartition_aware\x18\x03 \x01(\x08\x1a\x18\n\x04Ping\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x1a\x31\n\x05\x44rain\x12(\n\x06\x63onfig\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.DrainConfig\x1a\x1b\n\x08Shutdown\x12\x0f\n\x07message\x18\x01 \x01(\t\x1a?\n\rRepeatUpdates\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\"\x80\x02\n\x04Type\x12\x0b\n\x07UNKNOWN\x10\x00\x12\x0e\n\nREGISTERED\x10\x01\x12\x0b\n\x07REFUSED\x10\x02\x12\r\n\tRUN_TASKS\x10\x03\x12\r\n\tKILL_TASK\x10\x04\x12\x0f\n\x0b\x41\x43KNOWLEDGE\x10\x05\x12\x14\n\x10\x45XECUTOR_MESSAGE\x10\x06\x12\x15\n\x11SHUTDOWN_EXECUTOR\x10\x07\x12\x16\n\x12SHUTDOWN_FRAMEWORK\x10\x08\x12\x14\n\x10UPDATE_FRAMEWORK\x10\t\x12\r\n\tRECONCILE\x10\n\x12\x08\n\x04PING\x10\x0b\x12\t\n\x05\x44RAIN\x10\x0c\x12\x0c\n\x08SHUTDOWN\x10\r\x12\x12\n\x0eREPEAT_UPDATES\x10\x0e\"\xa4\x01\n\x0eReadLogRequest\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12$\n\x07task_id\x18\x02 \x01(\x0b\x32\x13.mesos_py.v1.TaskID\x12\x0c\n\x04path\x18\x03 \x01(\t\x12\x0e\n\x06offset\x18\x04 \x01(\x03\x12\x0e\n\x06length\x18\x05 \x01(\x04\x12\x0e\n\x06\x66ollow\x18\x06 \x01(\x08\"(\n\x08LogChunk\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x0c\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x32R\n\x0c\x41gentService\x12\x42\n\x07\x43onnect\x12\x18.mesos_py.v1.agent.Calls\x1a\x19.mesos_py.v1.agent.Events(\x01\x30\x01\x32Y\n\nAgentFiles\x12K\n\x07ReadLog\x12!.mesos_py.v1.agent.ReadLogRequest\x1a\x1b.mesos_py.v1.agent.LogChunk0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "mesos_py.v1.agent_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mesos_py.v1.agent_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_CALLS"]._serialized_start = 71
-    _globals["_CALLS"]._serialized_end = 118
-    _globals["_EVENTS"]._serialized_start = 120
-    _globals["_EVENTS"]._serialized_end = 185
-    _globals["_CALL"]._serialized_start = 188
-    _globals["_CALL"]._serialized_end = 1497
-    _globals["_CALL_REGISTER"]._serialized_start = 573
-    _globals["_CALL_REGISTER"]._serialized_end = 923
-    _globals["_CALL_UPDATE"]._serialized_start = 926
-    _globals["_CALL_UPDATE"]._serialized_end = 1069
-    _globals["_CALL_EXECUTORMESSAGE"]._serialized_start = 1071
-    _globals["_CALL_EXECUTORMESSAGE"]._serialized_end = 1196
-    _globals["_CALL_EXECUTOREXITED"]._serialized_start = 1198
-    _globals["_CALL_EXECUTOREXITED"]._serialized_end = 1324
-    _globals["_CALL_PONG"]._serialized_start = 1326
-    _globals["_CALL_PONG"]._serialized_end = 1350
-    _globals["_CALL_UNREGISTER"]._serialized_start = 1352
-    _globals["_CALL_UNREGISTER"]._serialized_end = 1381
-    _globals["_CALL_TYPE"]._serialized_start = 1383
-    _globals["_CALL_TYPE"]._serialized_end = 1497
-    _globals["_EVENT"]._serialized_start = 1500
-    _globals["_EVENT"]._serialized_end = 4134
-    _globals["_EVENT_REGISTERED"]._serialized_start = 2372
-    _globals["_EVENT_REGISTERED"]._serialized_end = 2526
-    _globals["_EVENT_REFUSED"]._serialized_start = 2528
-    _globals["_EVENT_REFUSED"]._serialized_end = 2602
-    _globals["_EVENT_RUNTASKS"]._serialized_start = 2605
-    _globals["_EVENT_RUNTASKS"]._serialized_end = 2768
-    _globals["_EVENT_KILLTASK"]._serialized_start = 2771
-    _globals["_EVENT_KILLTASK"]._serialized_end = 3011
-    _globals["_EVENT_ACKNOWLEDGE"]._serialized_start = 3013
-    _globals["_EVENT_ACKNOWLEDGE"]._serialized_end = 3126
-    _globals["_EVENT_EXECUTORMESSAGE"]._serialized_start = 1071
-    _globals["_EVENT_EXECUTORMESSAGE"]._serialized_end = 1196
-    _globals["_EVENT_SHUTDOWNEXECUTOR"]._serialized_start = 3255
-    _globals["_EVENT_SHUTDOWNEXECUTOR"]._serialized_end = 3367
-    _globals["_EVENT_SHUTDOWNFRAMEWORK"]._serialized_start = 3369
-    _globals["_EVENT_SHUTDOWNFRAMEWORK"]._serialized_end = 3436
-    _globals["_EVENT_UPDATEFRAMEWORK"]._serialized_start = 3438
-    _globals["_EVENT_UPDATEFRAMEWORK"]._serialized_end = 3507
-    _globals["_EVENT_RECONCILE"]._serialized_start = 3510
-    _globals["_EVENT_RECONCILE"]._serialized_end = 3704
-    _globals["_EVENT_RECONCILE_EXPECTED"]._serialized_start = 3583
-    _globals["_EVENT_RECONCILE_EXPECTED"]._serialized_end = 3704
-    _globals["_EVENT_PING"]._serialized_start = 3706
-    _globals["_EVENT_PING"]._serialized_end = 3730
-    _globals["_EVENT_DRAIN"]._serialized_start = 3732
-    _globals["_EVENT_DRAIN"]._serialized_end = 3781
-    _globals["_EVENT_SHUTDOWN"]._serialized_start = 3783
-    _globals["_EVENT_SHUTDOWN"]._serialized_end = 3810
-    _globals["_EVENT_REPEATUPDATES"]._serialized_start = 3812
-    _globals["_EVENT_REPEATUPDATES"]._serialized_end = 3875
-    _globals["_EVENT_TYPE"]._serialized_start = 3878
-    _globals["_EVENT_TYPE"]._serialized_end = 4134
-    _globals["_READLOGREQUEST"]._serialized_start = 4137
-    _globals["_READLOGREQUEST"]._serialized_end = 4301
-    _globals["_LOGCHUNK"]._serialized_start = 4303
-    _globals["_LOGCHUNK"]._serialized_end = 4343
-    _globals["_AGENTSERVICE"]._serialized_start = 4345
-    _globals["_AGENTSERVICE"]._serialized_end = 4427
-    _globals["_AGENTFILES"]._serialized_start = 4429
-    _globals["_AGENTFILES"]._serialized_end = 4518
+  DESCRIPTOR._loaded_options = None
+  _globals['_CALLS']._serialized_start=71
+  _globals['_CALLS']._serialized_end=118
+  _globals['_EVENTS']._serialized_start=120
+  _globals['_EVENTS']._serialized_end=185
+  _globals['_CALL']._serialized_start=188
+  _globals['_CALL']._serialized_end=1497
+  _globals['_CALL_REGISTER']._serialized_start=573
+  _globals['_CALL_REGISTER']._serialized_end=923
+  _globals['_CALL_UPDATE']._serialized_start=926
+  _globals['_CALL_UPDATE']._serialized_end=1069
+  _globals['_CALL_EXECUTORMESSAGE']._serialized_start=1071
+  _globals['_CALL_EXECUTORMESSAGE']._serialized_end=1196
+  _globals['_CALL_EXECUTOREXITED']._serialized_start=1198
+  _globals['_CALL_EXECUTOREXITED']._serialized_end=1324
+  _globals['_CALL_PONG']._serialized_start=1326
+  _globals['_CALL_PONG']._serialized_end=1350
+  _globals['_CALL_UNREGISTER']._serialized_start=1352
+  _globals['_CALL_UNREGISTER']._serialized_end=1381
+  _globals['_CALL_TYPE']._serialized_start=1383
+  _globals['_CALL_TYPE']._serialized_end=1497
+  _globals['_EVENT']._serialized_start=1500
+  _globals['_EVENT']._serialized_end=4134
+  _globals['_EVENT_REGISTERED']._serialized_start=2372
+  _globals['_EVENT_REGISTERED']._serialized_end=2526
+  _globals['_EVENT_REFUSED']._serialized_start=2528
+  _globals['_EVENT_REFUSED']._serialized_end=2602
+  _globals['_EVENT_RUNTASKS']._serialized_start=2605
+  _globals['_EVENT_RUNTASKS']._serialized_end=2768
+  _globals['_EVENT_KILLTASK']._serialized_start=2771
+  _globals['_EVENT_KILLTASK']._serialized_end=3011
+  _globals['_EVENT_ACKNOWLEDGE']._serialized_start=3013
+  _globals['_EVENT_ACKNOWLEDGE']._serialized_end=3126
+  _globals['_EVENT_EXECUTORMESSAGE']._serialized_start=1071
+  _globals['_EVENT_EXECUTORMESSAGE']._serialized_end=1196
+  _globals['_EVENT_SHUTDOWNEXECUTOR']._serialized_start=3255
+  _globals['_EVENT_SHUTDOWNEXECUTOR']._serialized_end=3367
+  _globals['_EVENT_SHUTDOWNFRAMEWORK']._serialized_start=3369
+  _globals['_EVENT_SHUTDOWNFRAMEWORK']._serialized_end=3436
+  _globals['_EVENT_UPDATEFRAMEWORK']._serialized_start=3438
+  _globals['_EVENT_UPDATEFRAMEWORK']._serialized_end=3507
+  _globals['_EVENT_RECONCILE']._serialized_start=3510
+  _globals['_EVENT_RECONCILE']._serialized_end=3704
+  _globals['_EVENT_RECONCILE_EXPECTED']._serialized_start=3583
+  _globals['_EVENT_RECONCILE_EXPECTED']._serialized_end=3704
+  _globals['_EVENT_PING']._serialized_start=3706
+  _globals['_EVENT_PING']._serialized_end=3730
+  _globals['_EVENT_DRAIN']._serialized_start=3732
+  _globals['_EVENT_DRAIN']._serialized_end=3781
+  _globals['_EVENT_SHUTDOWN']._serialized_start=3783
+  _globals['_EVENT_SHUTDOWN']._serialized_end=3810
+  _globals['_EVENT_REPEATUPDATES']._serialized_start=3812
+  _globals['_EVENT_REPEATUPDATES']._serialized_end=3875
+  _globals['_EVENT_TYPE']._serialized_start=3878
+  _globals['_EVENT_TYPE']._serialized_end=4134
+  _globals['_READLOGREQUEST']._serialized_start=4137
+  _globals['_READLOGREQUEST']._serialized_end=4301
+  _globals['_LOGCHUNK']._serialized_start=4303
+  _globals['_LOGCHUNK']._serialized_end=4343
+  _globals['_AGENTSERVICE']._serialized_start=4345
+  _globals['_AGENTSERVICE']._serialized_end=4427
+  _globals['_AGENTFILES']._serialized_start=4429
+  _globals['_AGENTFILES']._serialized_end=4518
 # @@protoc_insertion_point(module_scope)

@@ -4,15 +4,18 @@
 # source: mesos_py/v1/checkpoint.proto
 # Protobuf Python Version: 7.35.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
 _runtime_version.ValidateProtobufRuntimeVersion(
-    _runtime_version.Domain.PUBLIC, 7, 35, 1, "", "mesos_py/v1/checkpoint.proto"
+    _runtime_version.Domain.PUBLIC,
+    7,
+    35,
+    1,
+    '',
+    'mesos_py/v1/checkpoint.proto'
 )
 # @@protoc_insertion_point(imports)
 
@@ -22,23 +25,21 @@ _sym_db = _symbol_database.Default()
 from mesos_py.v1 import types_pb2 as mesos__py_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n\x1cmesos_py/v1/checkpoint.proto\x12\x16mesos_py.v1.checkpoint\x1a\x17mesos_py/v1/types.proto"v\n\x05\x41gent\x12$\n\x04info\x18\x01 \x01(\x0b\x32\x16.mesos_py.v1.AgentInfo\x12\x0f\n\x07\x62oot_id\x18\x02 \x01(\t\x12\'\n\x05\x64rain\x18\x03 \x01(\x0b\x32\x18.mesos_py.v1.DrainConfig\x12\r\n\x05\x65poch\x18\x04 \x01(\x04"\xe3\x03\n\tContainer\x12\x14\n\x0c\x63ontainer_id\x18\x01 \x01(\t\x12.\n\x0c\x66ramework_id\x18\x02 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12,\n\x0b\x65xecutor_id\x18\x03 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12+\n\x08\x65xecutor\x18\x04 \x01(\x0b\x32\x19.mesos_py.v1.ExecutorInfo\x12\x0f\n\x07sandbox\x18\x05 \x03(\t\x12\x10\n\x03pid\x18\x06 \x01(\x05H\x00\x88\x01\x01\x12\x18\n\x0bstart_ticks\x18\x07 \x01(\x04H\x01\x88\x01\x01\x12\x12\n\nsubscribed\x18\x08 \x01(\x08\x12\x0e\n\x06\x65nding\x18\t \x01(\x08\x12\x0e\n\x06\x66orced\x18\n \x01(\x08\x12\x0e\n\x06killed\x18\x0b \x01(\x08\x12,\n\x05\x63\x61use\x18\x0c \x01(\x0b\x32\x1d.mesos_py.v1.checkpoint.Cause\x12\x1f\n\x12\x64\x65\x61\x64line_monotonic\x18\x10 \x01(\x01H\x02\x88\x01\x01\x12\x10\n\x08\x64\x65\x61\x64line\x18\x0f \x01(\x01\x12\x11\n\tabandoned\x18\r \x01(\x08\x12\x11\n\tunhealthy\x18\x0e \x01(\tB\x06\n\x04_pidB\x0e\n\x0c_start_ticksB\x15\n\x13_deadline_monotonic"\xd8\x01\n\x05\x43\x61use\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.mesos_py.v1.TaskState\x12.\n\x06reason\x18\x02 \x01(\x0e\x32\x1e.mesos_py.v1.TaskStatus.Reason\x12\x0f\n\x07message\x18\x03 \x01(\t\x12.\n\x06source\x18\x04 \x01(\x0e\x32\x1e.mesos_py.v1.TaskStatus.Source\x12\x37\n\nlimitation\x18\x05 \x01(\x0b\x32#.mesos_py.v1.TaskResourceLimitation"\xb4\x03\n\x04Task\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12\x14\n\x0c\x63ontainer_id\x18\x02 \x01(\t\x12#\n\x04info\x18\x03 \x01(\x0b\x32\x15.mesos_py.v1.TaskInfo\x12\x10\n\x08launched\x18\x04 \x01(\x01\x12\x1f\n\x12launched_monotonic\x18\t \x01(\x01H\x00\x88\x01\x01\x12%\n\x05state\x18\x05 \x01(\x0e\x32\x16.mesos_py.v1.TaskState\x12\'\n\x06status\x18\x06 \x01(\x0b\x32\x17.mesos_py.v1.TaskStatus\x12\x11\n\tdelivered\x18\x07 \x01(\x08\x12%\n\x04kill\x18\x08 \x01(\x0b\x32\x17.mesos_py.v1.KillPolicy\x12\x38\n\x0bkill_reason\x18\n \x01(\x0e\x32\x1e.mesos_py.v1.TaskStatus.ReasonH\x01\x88\x01\x01\x12\x14\n\x0ckill_message\x18\x0b \x01(\t\x12\r\n\x05group\x18\x0c \x01(\tB\x15\n\x13_launched_monotonicB\x0e\n\x0c_kill_reason"\x9f\x01\n\x06Update\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12\'\n\x06status\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.TaskStatus\x12&\n\x06latest\x18\x03 \x01(\x0e\x32\x16.mesos_py.v1.TaskState\x12\x14\n\x0c\x61\x63knowledged\x18\x04 \x01(\x08\x62\x06proto3'
-)
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cmesos_py/v1/checkpoint.proto\x12\x16mesos_py.v1.checkpoint\x1a\x17mesos_py/v1/types.proto\"v\n\x05\x41gent\x12$\n\x04info\x18\x01 \x01(\x0b\x32\x16.mesos_py.v1.AgentInfo\x12\x0f\n\x07\x62oot_id\x18\x02 \x01(\t\x12\'\n\x05\x64rain\x18\x03 \x01(\x0b\x32\x18.mesos_py.v1.DrainConfig\x12\r\n\x05\x65poch\x18\x04 \x01(\x04\"\xe3\x03\n\tContainer\x12\x14\n\x0c\x63ontainer_id\x18\x01 \x01(\t\x12.\n\x0c\x66ramework_id\x18\x02 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12,\n\x0b\x65xecutor_id\x18\x03 \x01(\x0b\x32\x17.mesos_py.v1.ExecutorID\x12+\n\x08\x65xecutor\x18\x04 \x01(\x0b\x32\x19.mesos_py.v1.ExecutorInfo\x12\x0f\n\x07sandbox\x18\x05 \x03(\t\x12\x10\n\x03pid\x18\x06 \x01(\x05H\x00\x88\x01\x01\x12\x18\n\x0bstart_ticks\x18\x07 \x01(\x04H\x01\x88\x01\x01\x12\x12\n\nsubscribed\x18\x08 \x01(\x08\x12\x0e\n\x06\x65nding\x18\t \x01(\x08\x12\x0e\n\x06\x66orced\x18\n \x01(\x08\x12\x0e\n\x06killed\x18\x0b \x01(\x08\x12,\n\x05\x63\x61use\x18\x0c \x01(\x0b\x32\x1d.mesos_py.v1.checkpoint.Cause\x12\x1f\n\x12\x64\x65\x61\x64line_monotonic\x18\x10 \x01(\x01H\x02\x88\x01\x01\x12\x10\n\x08\x64\x65\x61\x64line\x18\x0f \x01(\x01\x12\x11\n\tabandoned\x18\r \x01(\x08\x12\x11\n\tunhealthy\x18\x0e \x01(\tB\x06\n\x04_pidB\x0e\n\x0c_start_ticksB\x15\n\x13_deadline_monotonic\"\xd8\x01\n\x05\x43\x61use\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.mesos_py.v1.TaskState\x12.\n\x06reason\x18\x02 \x01(\x0e\x32\x1e.mesos_py.v1.TaskStatus.Reason\x12\x0f\n\x07message\x18\x03 \x01(\t\x12.\n\x06source\x18\x04 \x01(\x0e\x32\x1e.mesos_py.v1.TaskStatus.Source\x12\x37\n\nlimitation\x18\x05 \x01(\x0b\x32#.mesos_py.v1.TaskResourceLimitation\"\xb4\x03\n\x04Task\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12\x14\n\x0c\x63ontainer_id\x18\x02 \x01(\t\x12#\n\x04info\x18\x03 \x01(\x0b\x32\x15.mesos_py.v1.TaskInfo\x12\x10\n\x08launched\x18\x04 \x01(\x01\x12\x1f\n\x12launched_monotonic\x18\t \x01(\x01H\x00\x88\x01\x01\x12%\n\x05state\x18\x05 \x01(\x0e\x32\x16.mesos_py.v1.TaskState\x12\'\n\x06status\x18\x06 \x01(\x0b\x32\x17.mesos_py.v1.TaskStatus\x12\x11\n\tdelivered\x18\x07 \x01(\x08\x12%\n\x04kill\x18\x08 \x01(\x0b\x32\x17.mesos_py.v1.KillPolicy\x12\x38\n\x0bkill_reason\x18\n \x01(\x0e\x32\x1e.mesos_py.v1.TaskStatus.ReasonH\x01\x88\x01\x01\x12\x14\n\x0ckill_message\x18\x0b \x01(\t\x12\r\n\x05group\x18\x0c \x01(\tB\x15\n\x13_launched_monotonicB\x0e\n\x0c_kill_reason\"\x9f\x01\n\x06Update\x12.\n\x0c\x66ramework_id\x18\x01 \x01(\x0b\x32\x18.mesos_py.v1.FrameworkID\x12\'\n\x06status\x18\x02 \x01(\x0b\x32\x17.mesos_py.v1.TaskStatus\x12&\n\x06latest\x18\x03 \x01(\x0e\x32\x16.mesos_py.v1.TaskState\x12\x14\n\x0c\x61\x63knowledged\x18\x04 \x01(\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "mesos_py.v1.checkpoint_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mesos_py.v1.checkpoint_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_AGENT"]._serialized_start = 81
-    _globals["_AGENT"]._serialized_end = 199
-    _globals["_CONTAINER"]._serialized_start = 202
-    _globals["_CONTAINER"]._serialized_end = 685
-    _globals["_CAUSE"]._serialized_start = 688
-    _globals["_CAUSE"]._serialized_end = 904
-    _globals["_TASK"]._serialized_start = 907
-    _globals["_TASK"]._serialized_end = 1343
-    _globals["_UPDATE"]._serialized_start = 1346
-    _globals["_UPDATE"]._serialized_end = 1505
+  DESCRIPTOR._loaded_options = None
+  _globals['_AGENT']._serialized_start=81
+  _globals['_AGENT']._serialized_end=199
+  _globals['_CONTAINER']._serialized_start=202
+  _globals['_CONTAINER']._serialized_end=685
+  _globals['_CAUSE']._serialized_start=688
+  _globals['_CAUSE']._serialized_end=904
+  _globals['_TASK']._serialized_start=907
+  _globals['_TASK']._serialized_end=1343
+  _globals['_UPDATE']._serialized_start=1346
+  _globals['_UPDATE']._serialized_end=1505
 # @@protoc_insertion_point(module_scope)
