@@ -5,7 +5,14 @@ end nothing is left."""
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import (
+    Bundle,
+    MultipleResults,
+    RuleBasedStateMachine,
+    invariant,
+    multiple,
+    rule,
+)
 
 from agent.core.effects import (
     KillContainer,
@@ -31,6 +38,17 @@ from tests.kit.agent_core import (
     status,
 )
 
+# "d" is the agent's own for groups.
+EXECUTORS = st.sampled_from(["x", "y", "d"])
+
+
+def described(executor_id: str) -> pb.ExecutorInfo:
+    info = executor_info(executor_id)
+    if executor_id == "d":
+        info.type = pb.ExecutorInfo.DEFAULT
+        info.ClearField("command")
+    return info
+
 
 class AgentRuns(RuleBasedStateMachine):
     tasks = Bundle("tasks")
@@ -38,7 +56,7 @@ class AgentRuns(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = AgentWorld(executor_registration_timeout_s=30)
+        self.world = AgentWorld(executor_registration_timeout_s=30, default_executor=("own",))
         self.world.framework = framework_info(CAPABILITY.TASK_KILLING_STATE)
         self.connected = True
         self.numbers = iter(range(1, 1_000_000))
@@ -106,6 +124,9 @@ class AgentRuns(RuleBasedStateMachine):
     def _executor_told(self, executor_id: str, event: executor_pb2.Event) -> None:
         if event.type == executor_pb2.Event.LAUNCH and executor_id in self.subscribed:
             self.held.setdefault(executor_id, set()).add(event.launch.task.task_id.value)
+        if event.type == executor_pb2.Event.LAUNCH_GROUP and executor_id in self.subscribed:
+            group = event.launch_group.task_group.tasks
+            self.held.setdefault(executor_id, set()).update(each.task_id.value for each in group)
 
     # ---- What may happen ----------------------------------------------------------------
 
@@ -155,6 +176,16 @@ class AgentRuns(RuleBasedStateMachine):
             self.look()
         return task_id
 
+    @rule(target=tasks, executor=EXECUTORS, size=st.sampled_from([1, 2, 3]))
+    def run_group(self, executor: str, size: int) -> MultipleResults[str]:
+        ids = [f"t{next(self.numbers)}" for _ in range(size)]
+        if self.connected:
+            self.ordered.update(ids)
+            infos = [for_executor(each, described(executor)) for each in ids]
+            self.world.run_group(*infos, new=[executor])
+            self.look()
+        return multiple(*ids)
+
     @rule(task_id=tasks)
     def run_again(self, task_id):
         """The same order twice."""
@@ -189,7 +220,7 @@ class AgentRuns(RuleBasedStateMachine):
             heads = [head.uuid for key in updates if (head := updates.head(key)) is not None]
             assert sent == heads
 
-    @rule(executor=st.sampled_from(["x", "y"]))
+    @rule(executor=EXECUTORS)
     def shut_down_executor(self, executor):
         if self.connected:
             self.world.shut_down_executor(executor)
@@ -229,7 +260,7 @@ class AgentRuns(RuleBasedStateMachine):
         self.subscribed.discard(executor)
         self.held.pop(executor, None)
 
-    @rule(executor=st.sampled_from(["x", "y"]))
+    @rule(executor=EXECUTORS)
     def executor_subscribes(self, executor):
         running = [cid for cid, state in self.containers.items() if state == "running"]
         if any(self.owner[cid] == executor for cid in running):
@@ -238,7 +269,7 @@ class AgentRuns(RuleBasedStateMachine):
             assert self.world.subscribe(executor, unacknowledged_tasks=unacknowledged) is None
             self.look()
 
-    @rule(executor=st.sampled_from(["x", "y"]))
+    @rule(executor=EXECUTORS)
     def executor_loses_its_stream(self, executor):
         if executor in self.subscribed:
             self.subscribed.discard(executor)
@@ -247,7 +278,7 @@ class AgentRuns(RuleBasedStateMachine):
 
     @rule(
         data=st.data(),
-        executor=st.sampled_from(["x", "y"]),
+        executor=EXECUTORS,
         state=st.sampled_from([pb.TASK_RUNNING, pb.TASK_FINISHED, pb.TASK_FAILED]),
         twice=st.booleans(),
     )
@@ -311,6 +342,15 @@ class AgentRuns(RuleBasedStateMachine):
         for task_id in self.ordered:
             key = ("F1", task_id)
             assert key in state.tasks or key in state.updates or self._forgotten(task_id), task_id
+
+    @invariant()
+    def a_group_is_with_its_executor_or_not(self):
+        delivered: dict[str, set[bool]] = {}
+        for executor in self.world.core.state.executors.values():
+            for task in executor.tasks.values():
+                if task.group:
+                    delivered.setdefault(task.group, set()).add(task.delivered)
+        assert all(len(each) == 1 for each in delivered.values())
 
     @invariant()
     def only_what_runs_is_probed(self):
