@@ -47,6 +47,18 @@ def test_command_tasks(cluster: Cluster, tmp_path: Path) -> None:
     cluster.wait_until(lambda: not cluster.operator.frameworks().frameworks)
 
 
+def test_a_group_of_tasks(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.start_agent("a", "cpus:4;mem:4096;disk:100")
+    with Scheduler(tmp_path / "p", master_of(cluster)) as scheduler:
+        scheduler.wait("registered")
+        scheduler.tell({"group_launch": [["long", "exec sleep 1000"], ["bad", "sleep 1; exit 3"]]})
+        scheduler.wait("TASK_RUNNING", "long")
+        scheduler.wait("TASK_FAILED", "bad")
+        scheduler.wait("TASK_KILLED", "long")
+        scheduler.tell({"stop": None})
+        assert scheduler.process.wait(60) == 0
+
+
 def test_a_scheduler_that_was_killed_comes_back(cluster: Cluster, tmp_path: Path) -> None:
     cluster.start_agent("a")
     with Scheduler(tmp_path / "p", master_of(cluster)) as first:

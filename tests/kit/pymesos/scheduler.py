@@ -2,7 +2,8 @@
 
 `python scheduler.py '{"master": "HOST:PORT", "id": "", "executor": ""}'`: with an id it comes
 back as that framework, with an executor (a command) tasks go to it.  What it is to do comes on
-stdin, as lines of JSON with one key: {"launch": ["name", "text"]}, {"kill": "name"},
+stdin, as lines of JSON with one key: {"launch": ["name", "text"]},
+{"group_launch": [["name", "text"], ...]} (for the agent's own executor), {"kill": "name"},
 {"message": "text"} (to the executor), {"reconcile": null}, {"stop": null}.  At the end of
 stdin it leaves as one that will come back.
 """
@@ -42,6 +43,7 @@ class Told(Scheduler):
     def __init__(self):
         self.lock = threading.Lock()
         self.waiting = []
+        self.groups = []
         self.agent_of = {}
 
     def registered(self, driver, framework_id, master_info):
@@ -61,6 +63,10 @@ class Told(Scheduler):
             with self.lock:
                 tasks = [self.task(offer, *each) for each in self.waiting]
                 self.waiting = []
+                group = self.groups.pop() if self.groups else None
+            if group is not None:
+                driver.acceptOffers(offer.id, [self.group(driver, offer, group)])
+                continue
             # Also with no tasks: that declines it.
             driver.launchTasks(offer.id, tasks, Dict(refuse_seconds=0.1))
 
@@ -83,7 +89,25 @@ class Told(Scheduler):
             task.command.value = text
         return task
 
+    def group(self, driver, offer, asked):
+        """All for the agent's own executor."""
+        operation = Dict()
+        operation.type = "LAUNCH_GROUP"
+        operation.launch_group.executor = {
+            "type": "DEFAULT",
+            "executor_id": {"value": "pod"},
+            "framework_id": {"value": driver.framework_id},
+            "resources": [*resources(), {"name": "disk", "type": "SCALAR", "scalar": {"value": 8}}],
+        }
+        tasks = [self.task(offer, *each) for each in asked]
+        operation.launch_group.task_group.tasks = tasks
+        return operation
+
     # What comes on stdin.
+
+    def group_launch(self, driver, what):
+        with self.lock:
+            self.groups.append(what)
 
     def launch(self, driver, what):
         with self.lock:
