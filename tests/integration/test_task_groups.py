@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +18,7 @@ from mesos_py.v1.types_pb2 import ExecutorInfo, TaskStatus
 from tests.kit import echo_executor
 from tests.kit.cluster import Cluster
 from tests.kit.framework import Framework
+from tests.kit.recorder import PATIENCE_S
 from tests.kit.waiting import gone, until
 
 ECHO = [sys.executable, echo_executor.__file__]
@@ -174,6 +176,21 @@ def test_uris_are_fetched_into_the_tasks_own_directory(cluster, framework, tmp_p
     launch(framework, {"lacks": "true", "waits": STAY}, "pod2", uris=uris)
     assert "missing" in framework.status("lacks", TASK_FAILED).message
     framework.status("waits", TASK_KILLED)
+
+
+def test_a_kill_stops_what_is_fetched(cluster, framework):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(PATIENCE_S)
+        uris = {"fetches": [f"http://127.0.0.1:{silent.getsockname()[1]}/file"]}
+        launch(framework, {"fetches": "true", "runs": STAY}, uris=uris)
+        framework.status("runs", TASK_RUNNING)
+        connection, _ = silent.accept()
+        with connection:
+            framework.driver.kill_task("fetches")
+            status = framework.status("fetches", TASK_KILLED)
+            assert status.message == "Killed before it was started"
+            framework.status("runs", TASK_KILLED)
+    assert framework.states("fetches") == ["STARTING", "KILLED"]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="needs root")
