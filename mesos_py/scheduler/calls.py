@@ -146,6 +146,9 @@ class SchedulerCalls:
         """
         group = Offer.Operation(type=Offer.Operation.LAUNCH_GROUP)
         group.launch_group.executor.CopyFrom(executor)
+        if not executor.framework_id.value:
+            # A master of Apache Mesos fills it in for single tasks only.
+            group.launch_group.executor.framework_id.value = self.framework_id
         group.launch_group.task_group.tasks.extend(tasks)
         self.accept_offers(offers, [group], filters)
 

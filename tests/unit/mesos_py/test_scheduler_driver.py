@@ -189,6 +189,7 @@ def test_a_group_is_launched_with_its_executor(master, started):
     driver.launch_group("o1", executor, tasks, 0)
     (operation,) = master.wait_for(Call.ACCEPT)[0].accept.operations
     assert operation.type == Offer.Operation.LAUNCH_GROUP
+    executor.framework_id.value = driver.framework_id
     assert operation.launch_group.executor == executor
     sent = operation.launch_group.task_group.tasks
     assert [(task.task_id.value, task.agent_id.value) for task in sent] == [
