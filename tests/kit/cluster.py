@@ -36,6 +36,8 @@ T = TypeVar("T")
 LOOPBACK: Final = "127.0.0.1"
 # Enough for any test that does not care, of which ports are nobody's by default.
 PLENTY: Final = "cpus:4;mem:4096;disk:0;ports:[21000-21099]"
+# The value of a flag that has none: a switch.
+ON: Final = "<on>"
 _LOG_LINES: Final = 30
 # Where the next record of a log begins.
 _RECORD: Final = re.compile(r"^(?=\d{4}-\d\d-\d\dT)", re.MULTILINE)
@@ -94,7 +96,7 @@ class Daemon:
         }
         argv = [*MESOS_PY, self._kind]
         for name, value in flags.items():
-            argv += [f"--{name.replace('_', '-')}", value]
+            argv += [f"--{name.replace('_', '-')}", *([] if value == ON else [value])]
         return argv
 
     @property

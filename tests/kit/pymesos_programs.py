@@ -1,4 +1,4 @@
-"""The programs of tests/kit/pymesos as processes in a test's hands."""
+"""The programs of tests/kit/pymesos, clients of Mesos that are not ours, in a test's hands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NoReturn, Self
 
-from tests.kit.cluster import LOOPBACK, Cluster
+from tests.kit.cluster import LOOPBACK, ON, Cluster
 from tests.kit.waiting import LIMIT_S, until
 
 _HERE: Final = Path(__file__).parent / "pymesos"
@@ -86,13 +86,27 @@ class Program:
 class Scheduler(Program):
     """tests/kit/pymesos/scheduler.py."""
 
+    program = "scheduler"
+    # What it says when it has come back.
+    returned = "reregistered"
+
     def __init__(self, directory: Path, master: str, framework_id: str = "", executor: str = ""):
         asked = {"master": master, "id": framework_id, "executor": executor}
-        super().__init__(directory, "scheduler", json.dumps(asked))
+        super().__init__(directory, self.program, json.dumps(asked))
 
     def launch(self, name: str, text: str) -> None:
         """A task with this command or, for an executor, this data."""
         self.tell({"launch": [name, text]})
+
+
+class MesosHttpScheduler(Scheduler):
+    """tests/kit/pymesos/mesoshttp_scheduler.py, which has no executors.
+
+    It sees an event only when the next one comes: `serving(..., echoed=True)`.
+    """
+
+    program = "mesoshttp_scheduler"
+    returned = "registered"
 
 
 class Operator(Program):
@@ -108,10 +122,14 @@ class Operator(Program):
         return self.wait(method, count=before + 1)
 
 
-def serving(directory: Path) -> Cluster:
-    """A cluster whose master says at which port it serves HTTP."""
+def serving(directory: Path, *, echoed: bool = False) -> Cluster:
+    """A cluster whose master says at which port it serves HTTP.
+
+    `echoed`: a heartbeat comes right after each event.
+    """
     directory.mkdir()
-    return Cluster(directory, http_port_file=str(directory / "http.port"))
+    flags = {"http_heartbeat_after_event": ON} if echoed else {}
+    return Cluster(directory, http_port_file=str(directory / "http.port"), **flags)
 
 
 def master_of(cluster: Cluster) -> str:
