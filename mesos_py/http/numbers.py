@@ -19,4 +19,12 @@ def system() -> dict[str, float]:
     }
 
 
+def stats() -> dict[str, float]:
+    """The same under the names that they had first: /system/stats.json."""
+    return {
+        name.removeprefix("system/").replace("load_", "avg_load_"): value
+        for name, value in sorted(system().items())
+    }
+
+
 __all__ = ["system"]

@@ -12,6 +12,7 @@ from agent.api.older import shapes
 from agent.api.older.pages import Pages
 from mesos_py.errors import InvalidValue, Unavailable
 from mesos_py.http.cache import PageCache
+from mesos_py.http.numbers import stats
 from mesos_py.http.pages import answer, callback_of, json_answer
 from mesos_py.http.server import Routes, empty
 from mesos_py.http.shapes import text
@@ -40,6 +41,7 @@ class OlderEndpoints:
         routes.add("/version", self.version)
         routes.add("/flags", self.flags)
         routes.add("/metrics/snapshot", self.metrics)
+        routes.add("/system/stats.json", self.system)
         routes.add("/state", self.state)
         routes.add("/containers", self.containers)
         routes.add("/monitor/statistics", self.statistics)
@@ -53,6 +55,10 @@ class OlderEndpoints:
 
     async def flags(self, request: web.Request) -> web.StreamResponse:
         return json_answer(request, {"flags": self._flags})
+
+    async def system(self, request: web.Request) -> web.StreamResponse:
+        """The machine's numbers."""
+        return json_answer(request, stats())
 
     async def metrics(self, request: web.Request) -> web.StreamResponse:
         self._opened()

@@ -17,7 +17,7 @@ from master.api.operator import OperatorService
 from mesos_py.errors import InvalidValue
 from mesos_py.http.cache import PageCache
 from mesos_py.http.jsonpb import as_object
-from mesos_py.http.numbers import system
+from mesos_py.http.numbers import stats
 from mesos_py.http.pages import answer, callback_of, json_answer
 from mesos_py.http.server import Routes
 from mesos_py.http.shapes import text
@@ -135,12 +135,8 @@ class OlderEndpoints:
         return await self._page(request, ("metrics", self._leading.operator is None), make)
 
     async def system(self, request: web.Request) -> web.Response:
-        """The machine's numbers, under the names that they had first."""
-        shape = {
-            name.removeprefix("system/").replace("load_", "avg_load_"): value
-            for name, value in sorted(system().items())
-        }
-        return json_answer(request, shape)
+        """The machine's numbers."""
+        return json_answer(request, stats())
 
     async def prometheus(self, _: web.Request) -> web.Response:
         """Our own numbers, under their own names."""

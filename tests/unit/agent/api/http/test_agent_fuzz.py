@@ -19,7 +19,7 @@ ODD = (0, 10, 37, 46, 47, 255, 0xFFFD)
 ENDPOINTS = (
     *("/health", "/version", "/flags", "/state", "/containers", "/monitor/statistics"),
     *("/metrics/snapshot", "/files/browse", "/files/read", "/files/download", "/files/debug"),
-    *("/logging/toggle", "/help", "/help/files"),
+    *("/logging/toggle", "/help", "/help/files", "/system/stats.json"),
     *("/api/v1", "/api/v1/executor", "/metrics", "/files", "/slave(1)", "/nowhere", "/"),
 )
 QUERIES = ("path", "offset", "length", "jsonp", "timeout", "container_id", "level", "x")

@@ -57,7 +57,7 @@ async def test_an_agent_that_recovers_asks_for_patience(recovering):
         *("/files/browse?path=x", "/files/read?path=x", "/files/download?path=x", "/files/debug"),
     ):
         assert (await recovering.ask(b"", {}, "GET", path))[0] == 503, path
-    for path in ("/health", "/version", "/flags"):
+    for path in ("/health", "/version", "/flags", "/system/stats.json", "/logging/toggle", "/help"):
         assert (await recovering.ask(b"", {}, "GET", path))[0] == 200, path
 
 
