@@ -16,6 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from mesos_py import logs
+from tests.kit import faces
 
 CI = os.environ.get("CI") == "true"
 
@@ -46,6 +47,27 @@ settings.register_profile(
     "long", settings.get_profile("dev"), max_examples=5000, stateful_step_count=200
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if CI else "dev"))
+
+
+# --- faces --------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--face", choices=faces.FACES, default="grpc", help="how frameworks come to masters"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    faces.choose(config.getoption("--face"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What only one face can do is not tried by another."""
+    if faces.is_http():
+        kept = [item for item in items if item.get_closest_marker("only_over_grpc") is None]
+        config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+        items[:] = kept
 
 
 # --- missing tools ------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from mesos_py.states import TASK_KILLED, TASK_RUNNING
 from mesos_py.v1.scheduler_pb2 import Call, Event
 from mesos_py.v1.types_pb2 import KillPolicy
 from tests.kit.cluster import Cluster
+from tests.kit.faces import seen_by_frameworks
 from tests.kit.framework import Framework, pid_of
 from tests.kit.instances import Instance, one_of
 from tests.kit.proxy import Proxy
@@ -48,7 +49,8 @@ def instance_of(framework_id: str, address: str) -> Framework:
 
 
 def process(directory: Path, name: str, cluster: Cluster, framework_id: str) -> Instance:
-    return Instance(directory, name, "tests.kit.standby_instance", cluster.address, framework_id)
+    master = seen_by_frameworks(cluster.address)
+    return Instance(directory, name, "tests.kit.standby_instance", master, framework_id)
 
 
 def standby(stack: ExitStack, framework_id: str, cluster: Cluster) -> RawScheduler:
@@ -95,6 +97,7 @@ def test_three_instances_of_which_the_active_one_is_killed_each_time(
         teardown(cluster, framework_id)
 
 
+@pytest.mark.only_over_grpc
 def test_an_active_instance_that_stands_still_is_replaced_and_stands_by_when_it_wakes(
     cluster: Cluster, framework_id: str, tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ from mesos_py.operator import OperatorClient
 from mesos_py.resources import Resources
 from mesos_py.v1 import operator_pb2 as op
 from mesos_py.v1 import types_pb2 as pb
+from tests.kit import faces
 from tests.kit.local import LIMIT_S, MESOS_PY, Ended, environment
 from tests.kit.waiting import until
 
@@ -55,6 +56,7 @@ class Daemon:
         self._kind = kind
         self._directory = directory
         self._port_file = directory / f"{name}.port"
+        self._http_port_file = directory / f"{name}.http-port"
         self._process: subprocess.Popen[bytes] | None = None
         self.paused = False
         self.port = 0
@@ -70,11 +72,20 @@ class Daemon:
         until(lambda: self._port_file.exists() or self.process.poll() is not None, LIMIT_S)
         assert self.process.poll() is None, f"{self.name} did not start: {self.tail()}"
         self.port = int(self._port_file.read_text())
+        if self._tells_http_port:
+            # The next one, on a restart, has to be found at the same address.
+            port = self.flags["http_port"] = self._http_port_file.read_text().strip()
+            faces.serves(f"{LOOPBACK}:{self.port}", f"{LOOPBACK}:{port}")
         return self
+
+    @property
+    def _tells_http_port(self) -> bool:
+        return self._kind == "master" and faces.is_http() and "http_port_file" not in self.flags
 
     def launch(self) -> Self:
         """Start it, and wait for nothing."""
         self._port_file.unlink(missing_ok=True)
+        self._http_port_file.unlink(missing_ok=True)
         argv = self.argv()
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
@@ -94,6 +105,8 @@ class Daemon:
             "port_file": str(self._port_file),
             **self.flags,
         }
+        if self._tells_http_port:
+            flags["http_port_file"] = str(self._http_port_file)
         argv = [*MESOS_PY, self._kind]
         for name, value in flags.items():
             argv += [f"--{name.replace('_', '-')}", *([] if value == ON else [value])]

@@ -23,6 +23,7 @@ from mesos_py.v1.types_pb2 import (
     TaskInfo,
     TaskStatus,
 )
+from tests.kit.faces import seen_by_frameworks
 from tests.kit.recorder import PATIENCE_S, Recorder
 
 State: TypeAlias = TaskState.ValueType
@@ -68,9 +69,8 @@ class Framework(Scheduler):
             self.info.capabilities.add(type=Capability.PARTITION_AWARE)
         if reports_killing:
             self.info.capabilities.add(type=Capability.TASK_KILLING_STATE)
-        self.driver = SchedulerDriver(
-            self, self.info, master, **{"timeouts": TIMEOUTS, **(driver or {})}
-        )
+        options = {"timeouts": TIMEOUTS, **(driver or {})}
+        self.driver = SchedulerDriver(self, self.info, seen_by_frameworks(master), **options)
         self.seen: Recorder[Seen] = Recorder()
         self._used: set[str] = set()
         self._numbers = itertools.count(1)

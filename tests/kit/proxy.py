@@ -7,11 +7,14 @@ import socket
 import threading
 from typing import Final, Self
 
+from tests.kit import faces
+
 _CHUNK: Final = 1 << 16
 
 
 class Proxy:
-    """Forwards TCP from a port of its own to `target` ("host:port").
+    """Forwards TCP from a port of its own to `target` ("host:port"); and from another one to
+    where that serves HTTP, if frameworks come that way (faces.py).
 
     `cut` breaks what is open and refuses what comes; `block` swallows everything in
     both directions and says nothing, like a network that drops packets; `restore` lets
@@ -19,22 +22,29 @@ class Proxy:
     """
 
     def __init__(self, target: str) -> None:
-        host, _, port = target.rpartition(":")
-        self._target = (host, int(port))
         self._lock = threading.Lock()
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._blocked = False
         self._cut = False
         # How many connections were made while it was blocked.
         self.swallowed = 0
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        # Where what comes to a listener is sent on to.
+        self._targets: dict[socket.socket, str] = {}
         self._selector = selectors.DefaultSelector()
         self._woken, self._waker = socket.socketpair()
-        self._selector.register(self._listener, selectors.EVENT_READ, None)
+        self.address = self._listen_for(target)
+        http = faces.http_of(target)
+        if http is not None:
+            faces.serves(self.address, self._listen_for(http))
         self._selector.register(self._woken, selectors.EVENT_READ, None)
         self._ended = False
         self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _listen_for(self, target: str) -> str:
+        listener = socket.create_server(("127.0.0.1", 0))
+        self._targets[listener] = target
+        self._selector.register(listener, selectors.EVENT_READ, None)
+        return f"127.0.0.1:{listener.getsockname()[1]}"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -46,7 +56,7 @@ class Proxy:
         self._thread.join()
         self._break_off()
         self._selector.close()
-        for each in (self._listener, self._woken, self._waker):
+        for each in (*self._targets, self._woken, self._waker):
             each.close()
 
     def cut(self) -> None:
@@ -81,13 +91,13 @@ class Proxy:
         while not self._ended:
             for key, _ in self._selector.select(0.5):
                 with self._lock:
-                    if key.fileobj is self._listener:
-                        self._accept()
+                    if isinstance(key.fileobj, socket.socket) and key.fileobj in self._targets:
+                        self._accept(key.fileobj)
                     elif key.data is not None:
                         self._forward(key.data[0], key.data[1])
 
-    def _accept(self) -> None:
-        near, _ = self._listener.accept()
+    def _accept(self, listener: socket.socket) -> None:
+        near, _ = listener.accept()
         if self._cut:
             near.close()
             return
@@ -96,7 +106,8 @@ class Proxy:
             self._pairs.append((near, near))
             return
         try:
-            far = socket.create_connection(self._target)
+            host, _, port = self._targets[listener].rpartition(":")
+            far = socket.create_connection((host, int(port)))
         except OSError:
             near.close()
             return
