@@ -8,29 +8,45 @@ from typing import Final, TypeVar
 
 # A quarter of a round of the master (master.api.turns).
 SLICE_S: Final = 0.005
+# While others have little to do: what arrives then takes several rounds of the loop to its
+# answer, and waits for a slice in each.
+LEAST_S: Final = 0.001
 
 T = TypeVar("T")
 M = TypeVar("M")
 
 
 class Pace:
-    """Gives others their turn in work that is done in steps."""
+    """Gives others their turn in work that is done in steps.
+
+    It takes as long as they have just taken, so that neither waits for much longer than it
+    works: at least LEAST_S, and at most `slice_s`.
+    """
 
     def __init__(self, slice_s: float = SLICE_S) -> None:
         self._loop = asyncio.get_running_loop()
         self._slice_s = slice_s
-        self._until_s = self._loop.time() + slice_s
+        self._until_s = self._loop.time() + min(LEAST_S, slice_s)
 
     async def step(self) -> None:
-        """A step is done: whoever waits is let in if `slice_s` has passed since that was so."""
-        if self._loop.time() >= self._until_s:
+        """A step is done: whoever waits is let in if it is their turn."""
+        now_s = self._loop.time()
+        if now_s >= self._until_s:
             await asyncio.sleep(0)
-            self._until_s = self._loop.time() + self._slice_s
+            later_s = self._loop.time()
+            theirs_s = max(LEAST_S, later_s - now_s)
+            self._until_s = later_s + min(theirs_s, self._slice_s)
 
 
-async def sliced(convert: Callable[[T], M | None], items: Iterable[T], slice_s: float) -> list[M]:
-    """What `convert` makes of each, without the Nones; others have their turn every `slice_s`."""
-    pace = Pace(slice_s)
+async def sliced(
+    convert: Callable[[T], M | None], items: Iterable[T], slices: float | Pace
+) -> list[M]:
+    """What `convert` makes of each, without the Nones; others have their turn meanwhile.
+
+    `slices`: how long one lasts at most, in seconds; or the pace of the work that this is a
+    part of, since many short parts are a long work, too.
+    """
+    pace = slices if isinstance(slices, Pace) else Pace(slices)
     found: list[M] = []
     for item in items:
         made = convert(item)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from mesos_py.slices import SLICE_S, sliced
+from mesos_py.slices import SLICE_S, Pace, sliced
 
-__all__ = ["SLICE_S", "sliced"]
+__all__ = ["SLICE_S", "Pace", "sliced"]

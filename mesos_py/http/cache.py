@@ -24,6 +24,8 @@ OLDEST_S: Final = 5.0
 MAX_PAGES: Final = 64
 # Below that compression costs more than it saves.
 SMALL_BYTES: Final = 1024
+# Above that its name is made beside the event loop: a megabyte takes a millisecond.
+LARGE_BYTES: Final = 256 * 1024
 
 
 @dataclass(slots=True)
@@ -83,12 +85,22 @@ class PageCache:
         body = await make()
         now_s = self._now_s()
         until_s = now_s + min(OLDEST_S, TIMES * (now_s - began_s))
-        digest = hashlib.blake2b(body, digest_size=12).hexdigest()
+        digest = await _digest(body)
         page = self._pages[key] = Page(body, f'"{digest}"', until_s)
         self._pages.move_to_end(key)
         while len(self._pages) > MAX_PAGES:
             self._pages.popitem(last=False)
         return page
+
+
+async def _digest(body: bytes) -> str:
+    if len(body) < LARGE_BYTES:
+        return _name(body)
+    return await asyncio.to_thread(_name, body)
+
+
+def _name(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=12).hexdigest()
 
 
 def _gzip(body: bytes) -> bytes:

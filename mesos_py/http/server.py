@@ -214,6 +214,9 @@ class HttpServer:
     async def body(self, request: web.Request) -> bytes:
         """The whole body.  Raises TooLarge, and HttpRefusal if it does not come, or is broken."""
         try:
+            if request.content.is_eof():
+                # It is here: nothing to wait for.
+                return await request.read()
             async with asyncio.timeout(self._limits.body_s):
                 return await request.read()
         except TimeoutError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,27 @@ async def test_calls_may_come_on_any_connection() -> None:
         # And the one that was idle meanwhile is still there.
         assert (await client.call(stream, "TEARDOWN"))[0] == 202
         assert await stream.next() is None
+
+
+async def test_a_call_waits_for_its_turn_when_there_is_more_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with serving() as master, master.client() as client, client.subscribed() as stream:
+        await welcomed(stream)
+        shell = master.term.shell
+        waited = []
+        take = shell.turns.take
+
+        async def taken(step: Callable[[], bool]) -> bool:
+            waited.append(len(shell.core.cluster.frameworks))
+            return await take(step)
+
+        monkeypatch.setattr(shell.turns, "free", lambda: False)
+        monkeypatch.setattr(shell.turns, "take", taken)
+        assert (await client.call(stream, "TEARDOWN"))[0] == 202
+        assert await stream.next() is None
+        assert waited == [1]
+        assert not shell.core.cluster.frameworks
 
 
 async def test_what_was_answered_is_among_the_numbers() -> None:

@@ -31,11 +31,12 @@ _WITH: Final[dict[int, str]] = {
     Call.REQUEST: "request",
     Call.UPDATE_FRAMEWORK: "update_framework",
 }
+_TYPES: Final = frozenset(Call.Type.values())
 
 
 def check_call(call: Call) -> None:
     """Raises InvalidValue naming what is missing or wrong; HttpRefusal 501 for UNKNOWN."""
-    if not call.HasField("type") or call.type not in Call.Type.values():
+    if not call.HasField("type") or call.type not in _TYPES:
         raise InvalidValue("type", call.type, "is missing, or none that is known")
     given = call.framework_id.value
     if call.type == Call.SUBSCRIBE:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from master.api.convert import role_messages, sum_up
 from master.api.older import shapes
 from master.api.older.shapes import AsJson, Shape, Tallies
-from master.api.slices import SLICE_S, sliced
+from master.api.slices import SLICE_S, Pace, sliced
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
 from mesos_py.http.shapes import joined, text
@@ -71,71 +71,73 @@ class Pages:
         self._slice_s = slice_s
 
     async def state(self) -> bytes:
-        c, about = self._cluster(), self._about()
+        c, about, pace = self._cluster(), self._about(), Pace(self._slice_s)
         there = _registered(c)
         books = [_Book(each) for each in c.frameworks.values()]
         completed = [_Book(each) for each in c.completed_frameworks.values()]
         head = _master(c, about)
         expected = [_recovered(each) for each in c.expected.values()]
-        agents = await self._each(_present(c, shapes.agent), there)
+        agents = await self._each(_present(c, shapes.agent), there, pace)
         lists = {
             "slaves": agents,
             "recovered_slaves": [text(each) for each in expected],
-            "frameworks": [await self._framework(c, book) for book in books],
-            "completed_frameworks": [await self._framework(c, book) for book in completed],
+            "frameworks": [await self._framework(c, book, pace) for book in books],
+            "completed_frameworks": [await self._framework(c, book, pace) for book in completed],
             "orphan_tasks": [],
             "unregistered_frameworks": [],
         }
         return _page(head, lists)
 
     async def state_summary(self) -> bytes:
-        c, about = self._cluster(), self._about()
+        c, about, pace = self._cluster(), self._about(), Pace(self._slice_s)
         there, frameworks = _registered(c), list(c.frameworks.values())
         books = [_Book(each) for each in (*frameworks, *c.completed_frameworks.values())]
         tallies = Tallies()
         for book in books:
-            await sliced(tallies.add, book.all_tasks(), self._slice_s)
+            await sliced(tallies.add, book.all_tasks(), pace)
         agents = await self._each(
             _present(c, lambda c, each: shapes.agent(c, each) | tallies.of_agent(each.agent_id)),
             there,
+            pace,
         )
         summaries = await self._each(
             lambda each: (
                 shapes.framework_summary(c, each) | tallies.of_framework(each.framework_id)
             ),
             frameworks,
+            pace,
         )
         return _page({"hostname": about.hostname}, {"slaves": agents, "frameworks": summaries})
 
     async def slaves(self, agent_id: str = "") -> bytes:
         """All agents, or the one of that id."""
-        c = self._cluster()
+        c, pace = self._cluster(), Pace(self._slice_s)
         there = [each for each in _registered(c) if agent_id in ("", each.agent_id)]
         absent = [each for each in c.expected.values() if agent_id in ("", each.agent_id)]
         agents = await self._each(
-            _present(c, lambda c, each: shapes.agent_in_full(c, each, self._as_json)), there
+            _present(c, lambda c, each: shapes.agent_in_full(c, each, self._as_json)), there, pace
         )
         recovered = [text(_recovered(each)) for each in absent]
         return _page({}, {"slaves": agents, "recovered_slaves": recovered})
 
     async def frameworks(self, framework_id: str = "") -> bytes:
         """All frameworks, or the one of that id."""
-        c = self._cluster()
+        c, pace = self._cluster(), Pace(self._slice_s)
 
         def books(among: Iterable[Framework]) -> list[_Book]:
             return [_Book(each) for each in among if framework_id in ("", each.framework_id)]
 
         present, completed = books(c.frameworks.values()), books(c.completed_frameworks.values())
         lists = {
-            "frameworks": [await self._framework(c, book) for book in present],
-            "completed_frameworks": [await self._framework(c, book) for book in completed],
+            "frameworks": [await self._framework(c, book, pace) for book in present],
+            "completed_frameworks": [await self._framework(c, book, pace) for book in completed],
             "unregistered_frameworks": [],
         }
         return _page({}, lists)
 
     async def tasks(self, wanted: Wanted) -> bytes:
         """Live, unreachable and ended tasks, in the order of their first statuses."""
-        c = self._cluster()
+        c, pace = self._cluster(), Pace(self._slice_s)
         found = [
             each
             for owner in (*c.frameworks.values(), *c.completed_frameworks.values())
@@ -143,10 +145,10 @@ class Pages:
             for each in _Book(owner).all_tasks()
             if wanted.task_id in ("", each.task_id)
         ]
-        moments = await sliced(lambda each: (_first_s(each), each), found, self._slice_s)
+        moments = await sliced(lambda each: (_first_s(each), each), found, pace)
         moments.sort(key=lambda pair: pair[0], reverse=wanted.newest)
         chosen = moments[wanted.offset : wanted.offset + wanted.limit]
-        return _page({}, {"tasks": await self._tasks([each for _, each in chosen])})
+        return _page({}, {"tasks": await self._tasks([each for _, each in chosen], pace)})
 
     async def roles(self) -> bytes:
         c = self._cluster()
@@ -162,30 +164,33 @@ class Pages:
 
     # ---- Parts --------------------------------------------------------------------
 
-    async def _framework(self, c: Cluster, book: _Book) -> str:
+    async def _framework(self, c: Cluster, book: _Book, pace: Pace) -> str:
         given = book.framework
         offers = [c.offers[each] for each in given.offers]
         head = shapes.framework(c, given, self._as_json)
         lists = {
             "offers": [text(shapes.offer(c, each)) for each in offers],
             "executors": await self._each(
-                lambda each: shapes.executor(each, self._as_json), book.executors
+                lambda each: shapes.executor(each, self._as_json), book.executors, pace
             ),
-            "tasks": await self._tasks(book.tasks),
-            "unreachable_tasks": await self._tasks(book.unreachable),
-            "completed_tasks": await self._tasks(book.completed),
+            "tasks": await self._tasks(book.tasks, pace),
+            "unreachable_tasks": await self._tasks(book.unreachable, pace),
+            "completed_tasks": await self._tasks(book.completed, pace),
         }
+        await pace.step()
         return joined(head, lists)
 
-    async def _tasks(self, tasks: Iterable[Task]) -> list[str]:
-        return await self._each(lambda each: shapes.task(each, self._as_json), tasks)
+    async def _tasks(self, tasks: Iterable[Task], pace: Pace) -> list[str]:
+        return await self._each(lambda each: shapes.task(each, self._as_json), tasks, pace)
 
-    async def _each(self, shape: Callable[[T], Shape | None], items: Iterable[T]) -> list[str]:
+    async def _each(
+        self, shape: Callable[[T], Shape | None], items: Iterable[T], pace: Pace
+    ) -> list[str]:
         def one(item: T) -> str | None:
             made = shape(item)
             return None if made is None else text(made)
 
-        return await sliced(one, items, self._slice_s)
+        return await sliced(one, items, pace)
 
 
 class _Book:

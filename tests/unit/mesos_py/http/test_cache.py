@@ -2,11 +2,12 @@
 
 import asyncio
 import gzip
+import hashlib
 from functools import partial
 
 import pytest
 
-from mesos_py.http.cache import MAX_PAGES, OLDEST_S, TIMES, PageCache
+from mesos_py.http.cache import LARGE_BYTES, MAX_PAGES, OLDEST_S, TIMES, PageCache
 
 
 class Maker:
@@ -131,3 +132,19 @@ async def test_the_body_is_packed_once(make):
     packed = await page.packed()
     assert gzip.decompress(packed) == page.body
     assert await page.packed() is packed
+
+
+async def test_a_page_has_the_same_name_however_large_it_is():
+    async def small() -> bytes:
+        return b"x"
+
+    async def large() -> bytes:
+        return b"x" * LARGE_BYTES
+
+    cache = PageCache()
+    assert (await cache.get("small", small)).etag == '"' + named(b"x") + '"'
+    assert (await cache.get("large", large)).etag == '"' + named(b"x" * LARGE_BYTES) + '"'
+
+
+def named(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=12).hexdigest()
