@@ -36,13 +36,14 @@ class Page:
     etag: str
     # Until when it is given out again, on the cache's clock.
     until_s: float
-    _packed: bytes | None = None
+    _packing: asyncio.Task[bytes] | None = None
 
     async def packed(self) -> bytes:
-        """The body as gzip.  Made when it is first wanted, beside the event loop."""
-        if self._packed is None:
-            self._packed = await asyncio.to_thread(_gzip, self.body)
-        return self._packed
+        """The body as gzip.  Made when it is first wanted, once, beside the event loop."""
+        if self._packing is None:
+            self._packing = asyncio.create_task(asyncio.to_thread(_gzip, self.body))
+        # Who asked first may go away; the others still want it.
+        return await asyncio.shield(self._packing)
 
 
 class PageCache:

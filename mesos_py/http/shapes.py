@@ -103,10 +103,28 @@ def text(shape: Any) -> str:
 
 def joined(head: Shape, lists: Mapping[str, Iterable[str]]) -> str:
     """One object of the members of `head` and of lists whose entries are text already."""
-    members = [f'"{name}":[{",".join(entries)}]' for name, entries in lists.items()]
+    return "".join(pieces(head, lists))
+
+
+def pieces(head: Shape, lists: Mapping[str, Iterable[str | list[str]]]) -> list[str]:
+    """The same in pieces, for an object that is long; an entry may be in pieces itself."""
+    found = ["{"]
     if head:
-        members.insert(0, text(head)[1:-1])
-    return "{" + ",".join(members) + "}"
+        found.append(text(head)[1:-1])
+    for name, entries in lists.items():
+        found.append(f'{"," if len(found) > 1 else ""}"{name}":[')
+        between = False
+        for entry in entries:
+            if between:
+                found.append(",")
+            between = True
+            if isinstance(entry, str):
+                found.append(entry)
+            else:
+                found += entry
+        found.append("]")
+    found.append("}")
+    return found
 
 
 __all__ = [
@@ -118,6 +136,7 @@ __all__ = [
     "http_port",
     "joined",
     "labels",
+    "pieces",
     "status",
     "text",
 ]

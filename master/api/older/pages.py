@@ -7,8 +7,9 @@ What there is gets written down in one short step, as for the operator API's lis
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import Any, Final, NamedTuple, TypeVar
 
 from master.api.convert import role_messages, sum_up
@@ -17,10 +18,12 @@ from master.api.older.shapes import AsJson, Shape, Tallies
 from master.api.slices import SLICE_S, Pace, sliced
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
-from mesos_py.http.shapes import joined, text
+from mesos_py.http.shapes import pieces, text
 from mesos_py.policy import ancestors
 
 DEFAULT_LIMIT: Final = 100
+# Pieces of a page that are put into it at once.
+_TOGETHER: Final = 64
 
 T = TypeVar("T")
 
@@ -78,7 +81,7 @@ class Pages:
         head = _master(c, about)
         expected = [_recovered(each) for each in c.expected.values()]
         agents = await self._each(_present(c, shapes.agent), there, pace)
-        lists = {
+        lists: dict[str, Iterable[str | list[str]]] = {
             "slaves": agents,
             "recovered_slaves": [text(each) for each in expected],
             "frameworks": [await self._framework(c, book, pace) for book in books],
@@ -86,7 +89,7 @@ class Pages:
             "orphan_tasks": [],
             "unregistered_frameworks": [],
         }
-        return _page(head, lists)
+        return await _page(head, lists, pace)
 
     async def state_summary(self) -> bytes:
         c, about, pace = self._cluster(), self._about(), Pace(self._slice_s)
@@ -107,7 +110,8 @@ class Pages:
             frameworks,
             pace,
         )
-        return _page({"hostname": about.hostname}, {"slaves": agents, "frameworks": summaries})
+        lists = {"slaves": agents, "frameworks": summaries}
+        return await _page({"hostname": about.hostname}, lists, pace)
 
     async def slaves(self, agent_id: str = "") -> bytes:
         """All agents, or the one of that id."""
@@ -118,7 +122,7 @@ class Pages:
             _present(c, lambda c, each: shapes.agent_in_full(c, each, self._as_json)), there, pace
         )
         recovered = [text(_recovered(each)) for each in absent]
-        return _page({}, {"slaves": agents, "recovered_slaves": recovered})
+        return await _page({}, {"slaves": agents, "recovered_slaves": recovered}, pace)
 
     async def frameworks(self, framework_id: str = "") -> bytes:
         """All frameworks, or the one of that id."""
@@ -133,7 +137,7 @@ class Pages:
             "completed_frameworks": [await self._framework(c, book, pace) for book in completed],
             "unregistered_frameworks": [],
         }
-        return _page({}, lists)
+        return await _page({}, lists, pace)
 
     async def tasks(self, wanted: Wanted) -> bytes:
         """Live, unreachable and ended tasks, in the order of their first statuses."""
@@ -148,7 +152,8 @@ class Pages:
         moments = await sliced(lambda each: (_first_s(each), each), found, pace)
         moments.sort(key=lambda pair: pair[0], reverse=wanted.newest)
         chosen = moments[wanted.offset : wanted.offset + wanted.limit]
-        return _page({}, {"tasks": await self._tasks([each for _, each in chosen], pace)})
+        tasks = await self._tasks([each for _, each in chosen], pace)
+        return await _page({}, {"tasks": tasks}, pace)
 
     async def roles(self) -> bytes:
         c = self._cluster()
@@ -160,11 +165,13 @@ class Pages:
             shapes.role(each, offered.get(each.name, {}), c.ledger.held_under(each.name))
             for each in role_messages(c, {})
         ]
-        return _page({}, {"roles": [text(each) for each in made]})
+        roles = [text(each) for each in made]
+        return await _page({}, {"roles": roles}, Pace(self._slice_s))
 
     # ---- Parts --------------------------------------------------------------------
 
-    async def _framework(self, c: Cluster, book: _Book, pace: Pace) -> str:
+    async def _framework(self, c: Cluster, book: _Book, pace: Pace) -> list[str]:
+        """In pieces."""
         given = book.framework
         offers = [c.offers[each] for each in given.offers]
         head = shapes.framework(c, given, self._as_json)
@@ -178,7 +185,7 @@ class Pages:
             "completed_tasks": await self._tasks(book.completed, pace),
         }
         await pace.step()
-        return joined(head, lists)
+        return pieces(head, lists)
 
     async def _tasks(self, tasks: Iterable[Task], pace: Pace) -> list[str]:
         return await self._each(lambda each: shapes.task(each, self._as_json), tasks, pace)
@@ -264,5 +271,11 @@ def _first_s(task: Task) -> float:
     return task.launched_wall_s or 0.0
 
 
-def _page(head: Shape, lists: dict[str, list[str]]) -> bytes:
-    return joined(head, lists).encode()
+async def _page(head: Shape, lists: Mapping[str, Iterable[str | list[str]]], pace: Pace) -> bytes:
+    """In slices, too: of megabytes each copy takes as long as several slices."""
+    body = BytesIO()
+    found = pieces(head, lists)
+    for at in range(0, len(found), _TOGETHER):
+        body.write("".join(found[at : at + _TOGETHER]).encode())
+        await pace.step()
+    return body.getvalue()

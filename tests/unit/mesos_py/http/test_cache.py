@@ -7,7 +7,8 @@ from functools import partial
 
 import pytest
 
-from mesos_py.http.cache import LARGE_BYTES, MAX_PAGES, OLDEST_S, TIMES, PageCache
+from mesos_py.http import cache as cache_module
+from mesos_py.http.cache import LARGE_BYTES, MAX_PAGES, OLDEST_S, TIMES, Page, PageCache
 
 
 class Maker:
@@ -132,6 +133,23 @@ async def test_the_body_is_packed_once(make):
     packed = await page.packed()
     assert gzip.decompress(packed) == page.body
     assert await page.packed() is packed
+
+
+async def test_all_who_want_it_compressed_get_one_compression(monkeypatch):
+    packed = []
+
+    def pack(body: bytes) -> bytes:
+        packed.append(body)
+        return b"packed " + body
+
+    monkeypatch.setattr(cache_module, "_gzip", pack)
+    page = Page(b"body", '"e"', 0.0)
+    first, *others = [asyncio.ensure_future(page.packed()) for _ in range(5)]
+    await asyncio.sleep(0)
+    first.cancel()
+    assert await asyncio.gather(*others) == [b"packed body"] * 4
+    assert await page.packed() == b"packed body"
+    assert packed == [b"body"]
 
 
 async def test_a_page_has_the_same_name_however_large_it_is():
