@@ -11,6 +11,7 @@ SLICE_S: Final = 0.005
 # While others have little to do: what arrives then takes several rounds of the loop to its
 # answer, and waits for a slice in each.
 LEAST_S: Final = 0.001
+SHARE: Final = 0.25
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -19,8 +20,9 @@ M = TypeVar("M")
 class Pace:
     """Gives others their turn in work that is done in steps.
 
-    It takes as long as they have just taken, so that neither waits for much longer than it
-    works: at least LEAST_S, and at most `slice_s`.
+    A slice is a part (SHARE) of what they have just taken: whoever is busy shall not wait for
+    much longer than he works, and long work shall end beside him, too.  It lasts LEAST_S at
+    least, and `slice_s` at most.
     """
 
     def __init__(self, slice_s: float = SLICE_S) -> None:
@@ -34,8 +36,8 @@ class Pace:
         if now_s >= self._until_s:
             await asyncio.sleep(0)
             later_s = self._loop.time()
-            theirs_s = max(LEAST_S, later_s - now_s)
-            self._until_s = later_s + min(theirs_s, self._slice_s)
+            wanted_s = max(LEAST_S, SHARE * (later_s - now_s))
+            self._until_s = later_s + min(wanted_s, self._slice_s)
 
 
 async def sliced(

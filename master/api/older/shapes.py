@@ -141,12 +141,16 @@ def agent_in_full(c: Cluster, given: Agent, as_json: AsJson) -> Shape:
 
 
 def framework_summary(c: Cluster, given: Framework) -> Shape:
+    return _summary(given, _used(given), _offered(c, given))
+
+
+def _summary(given: Framework, used: list[Resources], offered: list[Resources]) -> Shape:
     info = given.info
     return {
         "id": given.framework_id,
         "name": info.name,
-        "used_resources": amounts(*_used(given)),
-        "offered_resources": amounts(*_offered(c, given)),
+        "used_resources": amounts(*used),
+        "offered_resources": amounts(*offered),
         "capabilities": [
             pb.FrameworkInfo.Capability.Type.Name(each.type) for each in info.capabilities
         ],
@@ -160,14 +164,15 @@ def framework_summary(c: Cluster, given: Framework) -> Shape:
 
 def framework(c: Cluster, given: Framework, as_json: AsJson) -> Shape:
     """All of a framework but its lists (`tasks`, `executors` ...), which are long."""
-    info = given.info
-    shape = framework_summary(c, given) | {
+    info, used, offered = given.info, _used(given), _offered(c, given)
+    summary = _summary(given, used, offered)
+    shape = summary | {
         "user": info.user,
         "failover_timeout": info.failover_timeout,
         "checkpoint": info.checkpoint,
         "registered_time": seconds(given.registered),
         "unregistered_time": seconds(given.unregistered),
-        "resources": amounts(*_used(given), *_offered(c, given)),
+        "resources": amounts(*used, *offered) if offered else summary["used_resources"],
     }
     if info.HasField("principal"):
         shape["principal"] = info.principal
