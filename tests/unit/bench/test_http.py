@@ -53,10 +53,10 @@ class Lines:
         pass
 
 
-def update(state=pb.TASK_RUNNING, uuid=b"u" * 16):
+def update(state=pb.TASK_RUNNING, uuid=b"u" * 16, task_id="t"):
     event = sched.Event(type=sched.Event.UPDATE)
     status = event.update.status
-    status.task_id.value, status.agent_id.value = "t", "a"
+    status.task_id.value, status.agent_id.value = task_id, "a"
     status.state, status.uuid = state, uuid
     return event
 
@@ -187,8 +187,11 @@ def test_once_all_have_been_answered_it_asks_again():
     made.reconcile()
     asked = len(line.calls[0]["reconcile"]["tasks"])
     for _ in range(asked):
-        hear(made, update(pb.TASK_LOST, b""))
+        hear(made, update(pb.TASK_LOST, b"", "unknown-1"))
     assert [call["type"] for call in line.calls] == ["RECONCILE"] * 2
+    made.stop_asking()
+    # What was on its way meanwhile is no fault.
+    hear(made, update(pb.TASK_LOST, b"", "unknown-1"))
     assert not made.complaints
 
 
