@@ -294,7 +294,10 @@ class AgentDaemon:
 
     def _isolators(self) -> list[isolation.Isolator]:
         facts = isolation.AgentFacts(
-            self._agent_id, str(self.work_dir), self._resources, dataclasses.asdict(self.flags)
+            self._agent_id,
+            str(self.work_dir),
+            self._resources.plain,
+            dataclasses.asdict(self.flags),
         )
         return [factory(facts) for factory in isolation.resolve(self.flags.isolation)]
 

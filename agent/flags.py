@@ -62,7 +62,8 @@ class AgentFlags(DockerFlags, SandboxFlags, HttpFlags):
     resources: str = flag(
         "",
         kind=config.text,
-        help="What to offer, as cpus:4;mem:1024;ports:[31000-31099]; the rest is detected",
+        help="What to offer, as cpus:4;cpus(role):2;ports:[31000-31099], or JSON; the rest is"
+        " detected",
     )
     attributes: str = flag(
         "", kind=config.text, help="What else to tell frameworks, as rack:r1;zones:{a,b}"

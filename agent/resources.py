@@ -11,7 +11,9 @@ import psutil
 
 from mesos_py import logs, ranges
 from mesos_py.errors import InvalidResources, InvalidValue
+from mesos_py.http import jsonpb
 from mesos_py.ranges import Ranges
+from mesos_py.reserved import plain_name, role_of, stack_of
 from mesos_py.resources import MILLI, Resources, checked_ranges
 from mesos_py.v1 import types_pb2 as pb
 
@@ -44,30 +46,55 @@ def detect(work_dir: Path) -> Resources:
 def offered(text: str, work_dir: Path) -> Resources:
     """What the agent offers: what `text` says, and for the rest what is detected.
 
-    "cpus:4;mem:1024;ports:[31000-31099]".  An amount of 0 offers none of it.  Raises
-    InvalidResources.
+    "cpus:4;mem:1024;ports:[31000-31099]", "cpus(ads):2" for what is reserved for the role
+    ads, or JSON, a list of resources in the form of Mesos.  An amount of 0 offers none of it.
+    Raises InvalidResources.
     """
-    absent, given = _without_zeros(text)
-    named = Resources.parse(given, "resources") if given else Resources()
+    if text.lstrip().startswith("["):
+        named, absent = _of_json(text), set[str]()
+    else:
+        absent, given = _without_zeros(text)
+        named = Resources.parse_reserved(given, "resources") if given else Resources()
     found = detect(work_dir)
-    names = {*named.names(), *absent}
+    names = {*map(plain_name, named.names()), *absent}
     merged = Resources(
         {**{n: a for n, a in found.scalars.items() if n not in names}, **named.scalars},
         {**{n: r for n, r in found.ranges.items() if n not in names}, **named.ranges},
         named.sets,
     )
-    for name, kinds in (
-        ("cpus", merged.scalars),
-        ("mem", merged.scalars),
-        ("disk", merged.scalars),
-    ):
-        if name in merged.names() and name not in kinds:
-            raise InvalidResources(f"resources.{name}", name, "must be a number")
-    if "ports" in merged.names() and "ports" not in merged.ranges:
-        raise InvalidResources("resources.ports", "ports", "must be ranges, such as [31000-32000]")
+    _check(merged)
     if not merged:
         raise InvalidResources("resources", text, "leaves nothing to offer")
     return merged
+
+
+def _check(merged: Resources) -> None:
+    for key in merged.names():
+        name = plain_name(key)
+        if name in ("cpus", "mem", "disk") and key not in merged.scalars:
+            raise InvalidResources(f"resources.{name}", name, "must be a number")
+        if name == "ports" and key not in merged.ranges:
+            reason = "must be ranges, such as [31000-32000]"
+            raise InvalidResources("resources.ports", "ports", reason)
+        if any(each.kind != "static" for each in stack_of(key)):
+            reason = "what an agent reserves by itself is static"
+            raise InvalidResources(f"resources.{name}", role_of(key), reason)
+    spans: Ranges = ()
+    for key, some in merged.ranges.items():
+        if plain_name(key) == "ports":
+            if ranges.intersects(spans, some):
+                reason = f"overlaps {ranges.text(spans)}"
+                raise InvalidResources("resources.ports", ranges.text(some), reason)
+            spans = ranges.union(spans, some)
+
+
+def _of_json(text: str) -> Resources:
+    """A list of resources as JSON.  Raises InvalidResources."""
+    try:
+        listed = jsonpb.loads(pb.Request, b'{"resources":' + text.encode() + b"}", "resources")
+    except InvalidValue as error:
+        raise InvalidResources(error.field, error.value, error.reason) from None
+    return Resources.from_proto("resources", listed.resources)
 
 
 def taken_ports(offered: Ranges, kernels_own: str, reserved: str) -> Ranges:
@@ -171,7 +198,7 @@ def warn_of_taken_ports(resources: Resources) -> None:
         reserved = (settings / "ip_local_reserved_ports").read_text()
     except OSError:
         return
-    taken = taken_ports(resources.ranges.get("ports", ()), own, reserved)
+    taken = taken_ports(resources.plain.ranges.get("ports", ()), own, reserved)
     if taken:
         log.warning(
             "offered ports are also given to any process that wants one: tasks may find them in "

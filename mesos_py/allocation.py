@@ -86,7 +86,8 @@ class FrameworkRow:
     left offers unanswered, and is not `active` until it says something or has been left
     alone for a while; its refusals stand meanwhile.  `needs` are those that the operator
     allows; of a framework that is not active they protect what it holds, and are no reason
-    to take anything from others.
+    to take anything from others.  `refines`: it may be offered what is reserved for a role
+    and, of that, for one below it.
     """
 
     framework_id: str
@@ -100,6 +101,7 @@ class FrameworkRow:
     priority: int = 0
     needs: tuple[Need, ...] = ()
     silent: bool = False
+    refines: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,66 +6,35 @@ src/common/values.cpp), so that adding and subtracting never drifts: 4.1 - 1.1 i
 3.0, and ten times 0.1 is 1.0.  Values are immutable; zero amounts are not stored.
 
 `mem` and `disk` are in MB, `cpus` in cores.
+
+What is reserved has names of its own (`mesos_py.reserved`), such as "cpus(ads)": what asks
+for "cpus" means those that are not reserved.  `plain` is for who does not care.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from decimal import ROUND_HALF_UP, Decimal
+from collections.abc import Callable, Iterable
+from decimal import Decimal
 from typing import Final
 
 from mesos_py import ranges as rng
+from mesos_py import reserved
+from mesos_py.amounts import (
+    MAX_SCALAR,
+    MILLI,
+    NAME,
+    WHOLE_ONLY,
+    checked_ranges,
+    checked_set,
+    milli_text,
+    set_text,
+    to_milli,
+)
 from mesos_py.enums import name_of
 from mesos_py.errors import InsufficientResources, InvalidResources
 from mesos_py.ranges import Ranges
-from mesos_py.special_resources import refuse_special
+from mesos_py.resources_text import parsed
 from mesos_py.v1 import types_pb2 as pb
-
-MILLI: Final = 1000
-# Far above any machine and any cluster, far below where doubles on the wire
-# lose thousandths (2**53 / 1000).
-MAX_SCALAR: Final = 10**12
-MAX_RANGE_VALUE: Final = 2**63 - 1
-MAX_RANGES: Final = 10_000
-MAX_TEXT: Final = 100_000
-WHOLE_ONLY: Final = frozenset({"gpus"})
-
-
-def to_milli(field: str, value: float | int | Decimal) -> int:
-    """Thousandths of `value`, rounded half away from zero; refuses what is no amount.
-
-    Raises InvalidResources for NaN, infinities, amounts that are not above zero,
-    below 0.001 after rounding, or over MAX_SCALAR.
-    """
-    if type(value) is float and 0 < value <= MAX_SCALAR:
-        # Nearly all amounts: far enough from a half that rounding is no question.
-        milli = int(value * MILLI + 0.5)
-        if milli and abs(value * MILLI - milli) < 0.25 and field not in WHOLE_ONLY:
-            return milli
-    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)):
-        raise InvalidResources(field, value, "must be a number")
-    # Numbers of other packages (numpy) are floats too, with a text of their own.
-    exact = Decimal(repr(float(value))) if isinstance(value, float) else Decimal(value)
-    if not exact.is_finite():
-        raise InvalidResources(field, value, "must be a finite number")
-    if exact <= 0:
-        raise InvalidResources(field, value, "must be above zero")
-    if exact > MAX_SCALAR:
-        raise InvalidResources(field, value, f"must be at most {MAX_SCALAR}")
-    milli = int((exact * MILLI).to_integral_value(rounding=ROUND_HALF_UP))
-    if milli == 0:
-        raise InvalidResources(field, value, "is below 0.001, the smallest amount")
-    if field in WHOLE_ONLY and milli % MILLI:
-        raise InvalidResources(field, value, "must be a whole number")
-    return milli
-
-
-def milli_text(milli: int) -> str:
-    """`milli` thousandths as people write them: 1500 -> "1.5", 2000 -> "2"."""
-    sign = "-" if milli < 0 else ""
-    whole, rest = divmod(abs(milli), MILLI)
-    return f"{sign}{whole}" if not rest else f"{sign}{whole}.{rest:03d}".rstrip("0")
 
 
 class Resources:
@@ -76,7 +45,7 @@ class Resources:
     InsufficientResources where there is less than asked, `contains` compares.
     """
 
-    __slots__ = ("_proto", "ranges", "scalars", "sets")
+    __slots__ = ("_plain", "_proto", "ranges", "scalars", "sets")
 
     # Public for reading only; nothing may change them after construction.
     scalars: dict[str, int]
@@ -94,6 +63,7 @@ class Resources:
         self.ranges = ranges if ranges is not None else {}
         self.sets = sets if sets is not None else {}
         self._proto: tuple[pb.Resource, ...] | None = None
+        self._plain: Resources | None = None
 
     # ---- Making them ----------------------------------------------------
 
@@ -119,15 +89,20 @@ class Resources:
 
         Raises InvalidResources that names `field`, the item at fault and why.
         """
-        return _parse(text, field)
+        return cls(*parsed(text, field, reservable=False))
+
+    @classmethod
+    def parse_reserved(cls, text: str, field: str = "resources") -> Resources:
+        """The same, with amounts that are reserved for roles: "cpus:4;cpus(ads):2"."""
+        return cls(*parsed(text, field, reservable=True))
 
     @classmethod
     def from_proto(cls, field: str, messages: Iterable[pb.Resource]) -> Resources:
         """From wire messages; items of one name are added up.
 
         Raises InvalidResources for a name that is none, wrong amounts, a type that
-        does not fit, and for reserved or revocable resources, which are not offered
-        yet.
+        does not fit, reservations that cannot be, and for what is not there (see
+        reserved.key_from).
         """
         items = list(messages)
         key = tuple([item.SerializeToString() for item in items]) if len(items) <= 4 else ()
@@ -148,15 +123,14 @@ class Resources:
         sets: dict[str, list[str]] = {}
         types: dict[str, pb.Value.Type.ValueType] = {}
         for message in messages:
-            name = message.name
-            if not _NAME.fullmatch(name):
-                raise InvalidResources(f"{field}.name", name, "is no resource name")
-            where = f"{field}.{name}"
-            refuse_special(where, message)
+            if not NAME.fullmatch(message.name):
+                raise InvalidResources(f"{field}.name", message.name, "is no resource name")
+            where = f"{field}.{message.name}"
+            name = reserved.key_from(where, message)
             _refuse_other_type(where, message, types.setdefault(name, message.type))
             if message.type == pb.Value.SCALAR:
                 try:
-                    milli = to_milli(name, message.scalar.value)
+                    milli = to_milli(message.name, message.scalar.value)
                 except InvalidResources as error:
                     raise error.under(field) from None
                 scalars[name] = milli = scalars.get(name, 0) + milli
@@ -173,8 +147,8 @@ class Resources:
                 raise InvalidResources(where, message.type, "must be a scalar, ranges or a set")
         return cls(
             scalars,
-            {name: checked_ranges(f"{field}.{name}", pairs) for name, pairs in spans.items()},
-            {name: _checked_set(f"{field}.{name}", items) for name, items in sets.items()},
+            {name: checked_ranges(_under(field, name), pairs) for name, pairs in spans.items()},
+            {name: checked_set(_under(field, name), items) for name, items in sets.items()},
         )
 
     def to_proto(self) -> tuple[pb.Resource, ...]:
@@ -185,17 +159,12 @@ class Resources:
 
     def _messages(self) -> Iterable[pb.Resource]:
         for name, milli in self.scalars.items():
-            yield pb.Resource(
-                name=name, type=pb.Value.SCALAR, scalar=pb.Value.Scalar(value=milli / MILLI)
-            )
+            yield _message(name, pb.Value.SCALAR, scalar=pb.Value.Scalar(value=milli / MILLI))
         for name, spans in self.ranges.items():
-            yield pb.Resource(
-                name=name,
-                type=pb.Value.RANGES,
-                ranges=pb.Value.Ranges(range=[pb.Value.Range(begin=b, end=e) for b, e in spans]),
-            )
+            pairs = [pb.Value.Range(begin=b, end=e) for b, e in spans]
+            yield _message(name, pb.Value.RANGES, ranges=pb.Value.Ranges(range=pairs))
         for name, items in self.sets.items():
-            yield pb.Resource(name=name, type=pb.Value.SET, set=pb.Value.Set(item=sorted(items)))
+            yield _message(name, pb.Value.SET, set=pb.Value.Set(item=sorted(items)))
 
     # ---- Reading them ---------------------------------------------------
 
@@ -227,6 +196,62 @@ class Resources:
     def names(self) -> list[str]:
         return [*self.scalars, *self.ranges, *self.sets]
 
+    # ---- What is reserved -----------------------------------------------
+
+    @property
+    def has_reserved(self) -> bool:
+        return not reserved.none_made() and any(map(reserved.is_reserved, self.names()))
+
+    @property
+    def plain(self) -> Resources:
+        """By plain names: what is reserved counts like what is not.  Ports and items that
+        are there both ways are there once.  The same object where nothing is reserved."""
+        if reserved.none_made():
+            return self
+        if self._plain is None:
+            self._plain = self._made_plain() if self.has_reserved else self
+        return self._plain
+
+    def _made_plain(self) -> Resources:
+        scalars: dict[str, int] = {}
+        for key, milli in self.scalars.items():
+            name = reserved.plain_name(key)
+            scalars[name] = scalars.get(name, 0) + milli
+        spans: dict[str, Ranges] = {}
+        for key, some in self.ranges.items():
+            name = reserved.plain_name(key)
+            spans[name] = rng.union(spans.get(name, ()), some)
+        sets: dict[str, frozenset[str]] = {}
+        for key, items in self.sets.items():
+            name = reserved.plain_name(key)
+            sets[name] = sets.get(name, frozenset()) | items
+        return Resources(scalars, spans, sets)
+
+    def only(self, wanted: Callable[[str], bool]) -> Resources:
+        """The part whose names are `wanted`."""
+        return Resources(
+            {name: milli for name, milli in self.scalars.items() if wanted(name)},
+            {name: spans for name, spans in self.ranges.items() if wanted(name)},
+            {name: items for name, items in self.sets.items() if wanted(name)},
+        )
+
+    @property
+    def unreserved(self) -> Resources:
+        """Without what is reserved.  The same object where nothing is."""
+        if not self.has_reserved:
+            return self
+        return self.only(lambda name: not reserved.is_reserved(name))
+
+    def require_unreserved(self, field: str) -> Resources:
+        """Itself.  Raises InvalidResources where something of it is reserved."""
+        if self.has_reserved:
+            name = next(filter(reserved.is_reserved, self.names()))
+            reason = "what is reserved cannot be named here"
+            raise InvalidResources(_under(field, name), reserved.role_of(name), reason)
+        return self
+
+    # ---- Comparing ------------------------------------------------------
+
     def contains(self, other: Resources) -> bool:
         """Whether all of `other` could be taken from this."""
         mine = self.scalars
@@ -254,7 +279,7 @@ class Resources:
         for name, items in wanted.sets.items():
             have = self.sets.get(name, frozenset())
             if not items <= have:
-                found.append((name, _set_text(items), _set_text(have)))
+                found.append((name, set_text(items), set_text(have)))
         return found
 
     def pick(self, name: str, how_many: int) -> tuple[int, ...]:
@@ -299,7 +324,7 @@ class Resources:
             sets = dict(sets)
             for name, items in other.sets.items():
                 if sets.get(name, frozenset()) & items:
-                    raise InvalidResources(name, _set_text(items), "is there already in part")
+                    raise InvalidResources(name, set_text(items), "is there already in part")
                 sets[name] = sets.get(name, frozenset()) | items
         return Resources(scalars, spans, sets)
 
@@ -336,7 +361,7 @@ class Resources:
     def __str__(self) -> str:
         parts = [f"{name}:{milli_text(milli)}" for name, milli in self.scalars.items()]
         parts += [f"{name}:{rng.text(spans)}" for name, spans in self.ranges.items()]
-        parts += [f"{name}:{_set_text(items)}" for name, items in self.sets.items()]
+        parts += [f"{name}:{set_text(items)}" for name, items in self.sets.items()]
         return ";".join(parts)
 
     def __repr__(self) -> str:
@@ -346,7 +371,7 @@ class Resources:
         """`{"cpus": 0.5, "mem": 64.0, "ports": "[31000-31005]"}`."""
         shown: dict[str, float | str] = {n: m / MILLI for n, m in self.scalars.items()}
         shown.update({name: rng.text(spans) for name, spans in self.ranges.items()})
-        shown.update({name: _set_text(items) for name, items in self.sets.items()})
+        shown.update({name: set_text(items) for name, items in self.sets.items()})
         return shown
 
 
@@ -371,47 +396,6 @@ def total(bundles: Iterable[Resources]) -> Resources:
     return result + Resources(scalars) if scalars else result
 
 
-def checked_ranges(field: str, pairs: Iterable[tuple[int, int]]) -> Ranges:
-    """Canonical ranges from pairs.
-
-    Raises InvalidResources for none, a reversed pair, numbers out of bounds, an
-    overlap, or more than MAX_RANGES pairs.
-    """
-    items = list(pairs)
-    if not items:
-        raise InvalidResources(field, "[]", "must have at least one range")
-    if len(items) > MAX_RANGES:
-        raise InvalidResources(field, len(items), f"must have at most {MAX_RANGES} ranges")
-    for begin, end in items:
-        if not 0 <= begin <= MAX_RANGE_VALUE or not 0 <= end <= MAX_RANGE_VALUE:
-            raise InvalidResources(field, f"{begin}-{end}", "is out of bounds")
-        if end < begin:
-            raise InvalidResources(field, f"{begin}-{end}", "ends before it begins")
-        if field.rpartition(".")[2] == "ports" and end > 65535:
-            raise InvalidResources(field, f"{begin}-{end}", "a port is at most 65535")
-    clash = rng.overlap(items)
-    if clash is not None:
-        raise InvalidResources(field, f"{clash[0]}-{clash[1]}", "overlaps another range")
-    return rng.normalised(items)
-
-
-def _checked_set(field: str, items: Iterable[str]) -> frozenset[str]:
-    seen: set[str] = set()
-    for item in items:
-        if not item:
-            raise InvalidResources(field, item, "an item must not be empty")
-        if item in seen:
-            raise InvalidResources(field, item, "is there twice")
-        seen.add(item)
-    if not seen:
-        raise InvalidResources(field, "{}", "must have at least one item")
-    return frozenset(seen)
-
-
-def _set_text(items: Iterable[str]) -> str:
-    return "{" + ",".join(sorted(items)) + "}"
-
-
 def _refuse_other_type(where: str, message: pb.Resource, known: pb.Value.Type.ValueType) -> None:
     if message.type != known:
         raise InvalidResources(
@@ -419,63 +403,33 @@ def _refuse_other_type(where: str, message: pb.Resource, known: pb.Value.Type.Va
         )
 
 
-# ---- The text form -----------------------------------------------------------
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,62}")
-# ASCII: \d alone takes the digits of every script.
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
-_RANGE = re.compile(r"(\d{1,19})(?:\s*-\s*(\d{1,19}))?", re.ASCII)
+def _under(field: str, key: str) -> str:
+    return f"{field}.{reserved.plain_name(key)}"
 
 
-def _parse(text: str, field: str) -> Resources:
-    if len(text) > MAX_TEXT:
-        raise InvalidResources(field, text, f"is longer than {MAX_TEXT} characters")
-    scalars: dict[str, int] = {}
-    spans: dict[str, Ranges] = {}
-    sets: dict[str, frozenset[str]] = {}
-    for item in filter(None, (part.strip() for part in text.split(";"))):
-        name, colon, value = (part.strip() for part in item.partition(":"))
-        if not colon or not value:
-            raise InvalidResources(field, item, "must be NAME:VALUE, such as cpus:4")
-        if not _NAME.fullmatch(name):
-            raise InvalidResources(field, name, "is no resource name")
-        if name in scalars or name in spans or name in sets:
-            raise InvalidResources(field, name, "is given twice")
-        where = f"{field}.{name}"
-        if value.startswith("["):
-            spans[name] = _parsed_ranges(where, value)
-        elif value.startswith("{"):
-            sets[name] = _parsed_set(where, value)
-        else:
-            scalars[name] = _parsed_scalar(field, name, value)
-    if not (scalars or spans or sets):
-        raise InvalidResources(field, text, "names no resource")
-    return Resources(scalars, spans, sets)
+def _message(
+    key: str,
+    kind: pb.Value.Type.ValueType,
+    *,
+    scalar: pb.Value.Scalar | None = None,
+    ranges: pb.Value.Ranges | None = None,
+    set: pb.Value.Set | None = None,
+) -> pb.Resource:
+    name = reserved.plain_name(key)
+    message = pb.Resource(name=name, type=kind, scalar=scalar, ranges=ranges, set=set)
+    if name is not key:
+        reserved.mark(message, key)
+    return message
 
 
-def _parsed_scalar(field: str, name: str, value: str) -> int:
-    if not _NUMBER.fullmatch(value):
-        raise InvalidResources(f"{field}.{name}", value, "must be a number, [ranges] or a {set}")
-    try:
-        return to_milli(name, Decimal(value))
-    except InvalidResources as error:
-        raise error.under(field) from None
-
-
-def _parsed_ranges(where: str, value: str) -> Ranges:
-    if not value.endswith("]"):
-        raise InvalidResources(where, value, "must end with ']'")
-    pairs: list[tuple[int, int]] = []
-    for part in value[1:-1].split(","):
-        match = _RANGE.fullmatch(part.strip())
-        if match is None:
-            raise InvalidResources(where, part.strip(), "must be BEGIN-END")
-        begin = int(match[1])
-        pairs.append((begin, int(match[2]) if match[2] is not None else begin))
-    return checked_ranges(where, pairs)
-
-
-def _parsed_set(where: str, value: str) -> frozenset[str]:
-    if not value.endswith("}"):
-        raise InvalidResources(where, value, "must end with '}'")
-    return _checked_set(where, [part.strip() for part in value[1:-1].split(",")])
+__all__ = [
+    "EMPTY",
+    "MAX_SCALAR",
+    "MILLI",
+    "WHOLE_ONLY",
+    "Resources",
+    "checked_ranges",
+    "milli_text",
+    "to_milli",
+    "total",
+]

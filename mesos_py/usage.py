@@ -92,7 +92,7 @@ def _row(
     names: Names,
 ) -> Row:
     after = container.resource_statistics
-    given = Resources.from_proto("resources", container.resources)
+    given = Resources.from_proto("resources", container.resources).plain
     framework_id = container.framework_id.value
     row: Row = {
         "name": container.executor_id.value,

@@ -113,7 +113,7 @@ def recovered(saved: Iterable[SavedContainer], outcomes: Mapping[str, Outcome]) 
             framework_id=each.framework_id,
             executor_id=each.executor_id,
             pid=outcome.pid,
-            resources=each.resources,
+            resources=each.resources.plain,
             info=each.info,
         )
         for each in saved

@@ -41,8 +41,8 @@ class ContainerSpec:
     as_agent: bool = False
 
     def resources(self) -> Resources:
-        """The sum of what the holders were given."""
-        return sum_of(self.holders)
+        """The sum of what the holders were given, reserved or not."""
+        return sum_of(self.holders).plain
 
 
 def sum_of(holders: list[pb.TaskInfo | pb.ExecutorInfo]) -> Resources:
@@ -104,7 +104,7 @@ class ForgetContainer:
 
 @dataclass(slots=True)
 class UpdateContainer:
-    """The container's resources have changed: its tasks come and go."""
+    """The container's resources have changed, by plain names: its tasks come and go."""
 
     container_id: str
     resources: Resources

@@ -102,7 +102,7 @@ def of_ports(resources: Iterable[pb.Resource]) -> dict[str, str]:
 
     They are the machine's ports, also for a task with a network of its own.
     """
-    given = Resources.from_proto("resources", resources).ranges.get("ports")
+    given = Resources.from_proto("resources", resources).plain.ranges.get("ports")
     if not given:
         return {}
     if ranges.count(given) <= LISTED_PORTS:

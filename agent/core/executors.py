@@ -98,7 +98,7 @@ def deliver(s: AgentState, executor: Executor, tasks: list[Task], now: Now) -> N
     """Hand tasks to the executor, in order; those of a group together."""
     if not tasks:
         return
-    s.effects.append(UpdateContainer(executor.container_id, executor.resources))
+    s.effects.append(UpdateContainer(executor.container_id, executor.resources.plain))
     for together in _by_group(tasks):
         for task in together:
             task.delivered = True
@@ -183,7 +183,7 @@ def _take(s: AgentState, task: Task, status: pb.TaskStatus, now: Now) -> None:
         status.reason, status.message = task.cause.reason, task.cause.message
     if is_terminal(status.state):
         executor.resources = executor.resources - task.resources
-        s.effects.append(UpdateContainer(executor.container_id, executor.resources))
+        s.effects.append(UpdateContainer(executor.container_id, executor.resources.plain))
     s.take(task, status, now)
 
 

@@ -306,7 +306,7 @@ class Packing:
         rule = row.constraints.get(need.role)
         for agent in agents:
             owners = self._reservations.owners(agent)
-            has_gpus = "gpus" in agent.total.scalars
+            has_gpus = "gpus" in agent.total.plain.scalars
             if (
                 (owners and not may_use(need.role, owners))
                 or (has_gpus and not row.gpu_capable)

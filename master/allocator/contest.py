@@ -34,7 +34,7 @@ def obstacle(
 ) -> str:
     """What keeps that part of what is free on an active agent from being offered: a code
     of SKIP_CODES, or "".  `anew`: whatever was refused before."""
-    if not contender.gpu_capable and "gpus" in agent.total.scalars:
+    if not contender.gpu_capable and "gpus" in agent.total.plain.scalars:
         return "gpu-only"
     if not part.resources:
         return part.code or "too-small"
@@ -42,7 +42,7 @@ def obstacle(
     refusals = contender.refusals.get(agent.agent_id) if not anew else None
     if refusals and blocked_until(refusals, offered, now_s, part.max_task_s) is not None:
         return "filtered"
-    if contender.min_free and not any(map(offered.contains, contender.min_free)):
+    if contender.min_free and not any(map(offered.plain.contains, contender.min_free)):
         # Not the agent is too small then, but what may be had of it.
         enough = part.code and any(map(free.contains, contender.min_free))
         return part.code if enough else "too-small"

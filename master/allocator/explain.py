@@ -14,6 +14,7 @@ from master.allocator.roles import Contender, Roster
 from master.allocator.room import Part, Room
 from master.allocator.room_words import cap_words, short_words, size_words
 from mesos_py.allocation import AgentRow, ClusterView, FrameworkRow, Skip
+from mesos_py.reserved import role_of
 from mesos_py.resources import Resources
 
 # From how many agents on that share one reason they get one line together.
@@ -167,7 +168,8 @@ class Explainer:
         if code == "not-admitted":
             return room.admission.waiting[contender.framework_id]
         if code == "reserved":
-            owners = " and ".join(map(repr, sorted(room.reservations.owners(agent))))
+            roles = room.reservations.owners(agent) or set(map(role_of, free.names()))
+            owners = " and ".join(map(repr, sorted(roles)))
             return f"kept for role {owners} and those below it"
         if code in ("limit", "quota"):
             return cap_words(room, contender, agent, free)

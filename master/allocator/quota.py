@@ -22,6 +22,8 @@ from typing import NamedTuple, Protocol
 from master.allocator.sums import SHARED
 from mesos_py.policy import RolePolicy, ancestors
 
+_NOTHING: Mapping[str, Mapping[str, int]] = {}
+
 
 class Holdings(Protocol):
     """What is looked at of a ClusterView."""
@@ -120,8 +122,13 @@ class Quota:
 
     # ---- One cycle ------------------------------------------------------
 
-    def begin(self, view: Holdings, pools: Mapping[str, Mapping[str, int]]) -> None:
-        """O(roles with a guarantee or a limit)."""
+    def begin(
+        self,
+        view: Holdings,
+        pools: Mapping[str, Mapping[str, int]],
+        reserved: Mapping[str, Mapping[str, int]] = _NOTHING,
+    ) -> None:
+        """O(roles with a guarantee or a limit).  `reserved` for roles, and free."""
         self._caps.clear()
         self._owed.clear()
         self._free = dict(pools.get(SHARED, {}))
@@ -137,6 +144,10 @@ class Quota:
             for node in self.chain(pool) if pool != SHARED else ():
                 for name, milli in free.items():
                     node.kept[name] = node.kept.get(name, 0) + milli
+        for role, amounts in reserved.items():
+            for node in self.chain(role):
+                for name, milli in amounts.items():
+                    node.held[name] = node.held.get(name, 0) + milli
         for node in reversed(self._nodes.values()):
             for name in self._names:
                 self._raise_need(node, name, node.settle(name))
@@ -155,6 +166,20 @@ class Quota:
                 if node in owners:
                     node.kept[name] = node.kept.get(name, 0) - milli
                 self._raise_need(node, name, node.settle(name))
+        self._caps.clear()
+        self._owed.clear()
+
+    def charge_reserved(self, role: str, owner: str, granted: Mapping[str, int]) -> None:
+        """Something that is reserved for `owner`, which counts as had by it already, was
+        granted to the role."""
+        owners = self.chain(owner)
+        for node in self.chain(role):
+            for name, milli in granted.items():
+                if node not in owners:
+                    node.held[name] = node.held.get(name, 0) + milli
+                if name in self._names:
+                    # Also of those that had it already what is needed below changes.
+                    self._raise_need(node, name, node.settle(name))
         self._caps.clear()
         self._owed.clear()
 

@@ -97,7 +97,7 @@ class Place:
         if held is None:
             held = self._own = dict(self._held)
         share = self.share
-        for name, milli in granted.scalars.items():
+        for name, milli in granted.plain.scalars.items():
             held[name] = amount = held.get(name, 0) + milli
             total = self._totals.get(name)
             if total is not None and amount / total > share:

@@ -46,6 +46,7 @@ class Contender:
         "name",
         "passed",
         "priority",
+        "refines",
         "refusals",
         "role",
     )
@@ -57,6 +58,7 @@ class Contender:
         self.priority = 0
         self.contending = False
         self.gpu_capable = False
+        self.refines = False
         self.constraint: Constraint | None = None
         self.min_free: tuple[Resources, ...] = ()
         # Whether it handed back, untouched, the last thing it was granted.
@@ -81,6 +83,7 @@ class Contender:
             or constraint != self.constraint
             or min_free != self.min_free
             or row.gpu_capable != self.gpu_capable
+            or row.refines != self.refines
         )
         if constraint != self.constraint:
             self._allowed.clear()
@@ -88,6 +91,7 @@ class Contender:
         self.priority = row.priority
         self.contending = contending
         self.gpu_capable = row.gpu_capable
+        self.refines = row.refines
         self.constraint = constraint
         self.min_free = min_free
         return changed

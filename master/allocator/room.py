@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from master.allocator.admission import Admission
@@ -12,9 +13,10 @@ from master.allocator.reservations import Reservations, may_use
 from master.allocator.revocation.holds import HeldBack, Holds
 from master.allocator.revocation.needs import Lacking
 from master.allocator.roles import Contender, Roster
-from master.allocator.sums import SHARED, UNCOUNTED, FreeSums
+from master.allocator.sums import SHARED, UNCOUNTED, FreeSums, ReservedSums, reserved_scalars
 from mesos_py.allocation import AgentRow, AllocatorOptions, ClusterView
 from mesos_py.policy import RolePolicy
+from mesos_py.reserved import is_for, is_refined, is_reserved, none_made
 from mesos_py.resources import EMPTY, MILLI, WHOLE_ONLY, Resources
 
 # In this order an agent is dealt out: what roles lack of their guarantees, what frameworks
@@ -43,6 +45,7 @@ class Part:
 
 
 NOTHING = Part(EMPTY)
+_OTHERS = Part(EMPTY, "reserved")
 
 
 class Room:
@@ -72,6 +75,7 @@ class Room:
         self._aside: dict[tuple[str, str, str], dict[str, int]] = {}
         self._aside_on: set[str] = set()
         self._sums = FreeSums()
+        self._reserved = ReservedSums()
         self._piece = dict(options.max_offer.scalars)
         self.admission = admission if admission is not None else Admission(roster, agents)
         # Agents on which a guarantee or a limit held somebody back, and the least that each
@@ -101,12 +105,14 @@ class Room:
         self.quota = Quota(policies)
         self.admission.rule(policies, self.reservations)
         self._sums = FreeSums()
+        self._reserved = ReservedSums()
         self._all_unknown = True
         self._short_of.clear()
         self._backlog.clear()
 
     def remove_agent(self, agent_id: str) -> None:
         self._sums.drop(agent_id)
+        self._reserved.put(agent_id, EMPTY)
         self._short_of.pop(agent_id, None)
         self.admission.touch()
 
@@ -119,12 +125,12 @@ class Room:
         self._of_length_last = None
         self._hope_again()
         self.held = HeldBack(self._holds)
-        if self.quota.guarantees:
+        if self.quota.guarantees or (self.quota and not none_made()):
             for agent_id in self._agents if self._all_unknown else changed:
                 self._look(agent_id)
             self._all_unknown = False
         if self.quota:
-            self.quota.begin(view, self._sums.pools())
+            self.quota.begin(view, self._sums.pools(), self._reserved.by_role())
         self._set_aside()
 
     def _set_aside(self) -> None:
@@ -240,15 +246,15 @@ class Room:
         """Whether as much of the agent is free as the operator wants offered
         (`min_offer_share`)."""
         share = self.options.min_offer_share
-        return not share or all(
-            free.scalars.get(name, 0) >= share * agent.total.scalars.get(name, 0)
-            for name in ESSENTIAL
-        )
+        if not share:
+            return True
+        there, whole = free.plain.scalars, agent.total.plain.scalars
+        return all(there.get(name, 0) >= share * whole.get(name, 0) for name in ESSENTIAL)
 
     def gone(self, agent: AgentRow) -> Collection[str]:
         """Roles that can be given nothing there, since in this cycle a guarantee or a
         limit showed to be used up; noted as held back there."""
-        if not self._gone or self.reservations.owners(agent):
+        if not self._gone or self.reservations.owners(agent) or agent.total.has_reserved:
             return ()
         if agent.agent_id in self._aside_on:
             # It may be his there for whom it is kept, and who counts as having it.
@@ -277,6 +283,28 @@ class Room:
         owners = self.reservations.owners(agent)
         if owners and not may_use(contender.role, owners):
             return Part(EMPTY, "reserved")
+        if not free.has_reserved:
+            return self._ruled(contender, agent, free, stage, taken)
+        own = EMPTY
+        if stage == "long":
+            # What is reserved for it is under no rule.
+            own = free.only(partial(_is_reserved_for, contender))
+        rest = free.unreserved
+        part = self._ruled(contender, agent, rest, stage, taken) if rest else _OTHERS
+        if not own:
+            return part
+        whole = (part.whole if part.resources else taken) + own
+        return Part(part.resources + own, part.code, part.max_task_s, whole)
+
+    def _ruled(
+        self,
+        contender: Contender,
+        agent: AgentRow,
+        free: Resources,
+        stage: Stage,
+        taken: Resources,
+    ) -> Part:
+        """What of it the rules leave for the contender."""
         aside = self._aside.get(_key(contender, agent))
         if not aside:
             return self._part(contender, agent, free, stage, taken)
@@ -335,6 +363,10 @@ class Room:
             self.quota.charge(contender.role, part.resources.scalars, pool)
             if self.quota.guarantees:
                 self._sums.put(agent.agent_id, pool, left.scalars)
+            if agent.total.has_reserved:
+                for owner, amounts in reserved_scalars(part.resources).items():
+                    self.quota.charge_reserved(contender.role, owner, amounts)
+                self._reserved.put(agent.agent_id, left)
 
     # ---- The rules ------------------------------------------------------
 
@@ -422,12 +454,22 @@ class Room:
         except Exception:  # noted when it is its turn
             free = EMPTY
         self._sums.put(agent_id, self._pool(agent), free.scalars)
+        self._reserved.put(agent_id, free)
 
     def _pool(self, agent: AgentRow) -> str | None:
         owners = self.reservations.owners(agent)
         if not owners:
             return SHARED
         return next(iter(owners)) if len(owners) == 1 else UNCOUNTED
+
+
+def _is_reserved_for(contender: Contender, name: str) -> bool:
+    """Whether the amount of that name is reserved, and for the contender's role."""
+    return (
+        is_reserved(name)
+        and is_for(name, contender.role)
+        and (contender.refines or not is_refined(name))
+    )
 
 
 def _key(contender: Contender, agent: AgentRow) -> tuple[str, str, str]:

@@ -5,10 +5,50 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from mesos_py.reserved import is_reserved, plain_name, role_of
+from mesos_py.resources import Resources
+
 # What is free on such an agent is in no sum.
 UNCOUNTED: Final = None
 # It is everybody's.
 SHARED: Final = ""
+
+
+class ReservedSums:
+    """Scalars by plain name, in thousandths, that are reserved for roles and free, on active
+    agents: by the role that each is reserved for."""
+
+    def __init__(self) -> None:
+        self._agents: dict[str, dict[str, dict[str, int]]] = {}
+        self._roles: dict[str, dict[str, int]] = {}
+
+    def put(self, agent_id: str, free: Resources) -> None:
+        """All that is free there now."""
+        for role, amounts in self._agents.pop(agent_id, {}).items():
+            self._add(role, amounts, -1)
+        if not free.has_reserved:
+            return
+        found = self._agents[agent_id] = reserved_scalars(free)
+        for role, amounts in found.items():
+            self._add(role, amounts, 1)
+
+    def by_role(self) -> Mapping[str, Mapping[str, int]]:
+        return self._roles
+
+    def _add(self, role: str, amounts: Mapping[str, int], sign: int) -> None:
+        sums = self._roles.setdefault(role, {})
+        for name, milli in amounts.items():
+            sums[name] = sums.get(name, 0) + sign * milli
+
+
+def reserved_scalars(bundle: Resources) -> dict[str, dict[str, int]]:
+    """What of it is reserved: by role, and by plain name."""
+    found: dict[str, dict[str, int]] = {}
+    for key, milli in bundle.scalars.items():
+        if is_reserved(key):
+            amounts, name = found.setdefault(role_of(key), {}), plain_name(key)
+            amounts[name] = amounts.get(name, 0) + milli
+    return found
 
 
 class FreeSums:

@@ -300,6 +300,7 @@ class Cluster(Said):
             constraints=framework.constraints,
             priority=framework.info.priority,
             needs=framework.needs.rows,
+            refines=framework.refines,
         )
         self.allocator.tell(alloc.FrameworkChanged(row))
         if self.machines:

@@ -55,7 +55,7 @@ def _executor(executor: pb.ExecutorInfo) -> None:
         given = name_of(pb.ExecutorInfo.Type, executor.type)
         raise InvalidValue("executor.type", given, "must be DEFAULT or CUSTOM for a group")
     _no_docker("executor.container", container)
-    own = Resources.from_proto("executor.resources", executor.resources)
+    own = Resources.from_proto("executor.resources", executor.resources).plain
     for name, least in (("cpus", _MIN_CPUS), ("mem", _MIN_MEM_MB)):
         if own.scalar(name) < least:
             text = f"must be at least {least:g} for the executor of a group"

@@ -167,7 +167,7 @@ class Ledger:
         row = self._rows[agent_id] = Row(
             amount, amount - used, self._first_version, allocated=dict(allocated)
         )
-        _add(self._cluster, amount)
+        _add(self._cluster, amount.plain)
         for holder, resources in allocated.items():
             self._hold(row, holder, resources)
 
@@ -178,7 +178,7 @@ class Ledger:
             self._unhold(row, offered, offered.resources)
         for holder, resources in row.allocated.items():
             self._unhold(row, holder, resources)
-        _take(self._cluster, row.total)
+        _take(self._cluster, row.total.plain)
         del self._rows[agent_id]
         self._first_version = max(self._first_version, row.version + 1)
 
@@ -279,17 +279,17 @@ class Ledger:
         held: dict[tuple[str, str], dict[str, int]] = {}
         cluster: dict[str, int] = {}
         for agent_id, row in self._rows.items():
-            _add(cluster, row.total)
+            _add(cluster, row.total.plain)
             long: dict[str, int] = {}
             parts = [row.free, *(o.resources for o in row.offered.values())]
             parts.extend(row.allocated.values())
             if total(parts) != row.total:
                 raise InternalError("free + offered + allocated differs from total", agent=agent_id)
             for offered in row.offered.values():
-                _add(held.setdefault(offered[:2], {}), offered.resources)
+                _add(held.setdefault(offered[:2], {}), offered.resources.plain)
                 _add({} if offered.short else long, offered.resources)
             for holder, resources in row.allocated.items():
-                _add(held.setdefault(holder[:2], {}), resources)
+                _add(held.setdefault(holder[:2], {}), resources.plain)
                 _add({} if holder.short else long, resources)
             if long != row.long:
                 raise InternalError("what long tasks hold is off", kept=row.long, true=long)
@@ -319,22 +319,22 @@ class Ledger:
     def _hold(self, row: Row, who: Holder | Offered, resources: Resources) -> None:
         if not resources.scalars:
             return
-        role = who.role
-        _add(self._held.setdefault((who.framework_id, role), {}), resources)
-        _add(self._held_by_role.setdefault(role, {}), resources)
+        role, plain = who.role, resources.plain
+        _add(self._held.setdefault((who.framework_id, role), {}), plain)
+        _add(self._held_by_role.setdefault(role, {}), plain)
         for above in _ancestors(role):
-            _add(self._held_under.setdefault(above, {}), resources)
+            _add(self._held_under.setdefault(above, {}), plain)
         if not who.short:
             _add(row.long, resources)
 
     def _unhold(self, row: Row, who: Holder | Offered, resources: Resources) -> None:
         if not resources.scalars:
             return
-        role = who.role
-        _give(self._held, (who.framework_id, role), resources)
-        _give(self._held_by_role, role, resources)
+        role, plain = who.role, resources.plain
+        _give(self._held, (who.framework_id, role), plain)
+        _give(self._held_by_role, role, plain)
         for above in _ancestors(role):
-            _give(self._held_under, above, resources)
+            _give(self._held_under, above, plain)
         if not who.short:
             _take(row.long, resources)
 

@@ -62,6 +62,7 @@ def _check(framework: Framework, call: sched.Call.Request) -> None:
         raise InvalidValue("requests", call.ByteSize(), f"must be at most {MAX_BYTES} bytes")
     for item in call.requests:
         resources = Resources.from_proto("requests.resources", item.resources)
+        resources.require_unreserved("requests.resources")
         if item.waiting:
             continue
         if not resources:

@@ -13,6 +13,7 @@ from master.core.records import Framework, Offer
 from master.core.takings import Place
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue, MesosPyError
+from mesos_py.reserved import put_older_form
 from mesos_py.resources import Resources
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
@@ -134,6 +135,9 @@ def offer_message(c: Cluster, framework: Framework, offer: Offer) -> pb.Offer:
         message.allocation_info.role = offer.role
         for resource in message.resources:
             resource.allocation_info.role = offer.role
+    if offer.resources.has_reserved and not framework.refines:
+        for resource in message.resources:
+            put_older_form(resource)
     return message
 
 

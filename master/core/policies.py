@@ -214,7 +214,7 @@ def _cluster_total(c: Cluster) -> dict[str, int]:
     amounts = dict(c.ledger.cluster_total())
     for expected in c.expected.values():
         there = Resources.from_proto("agent_info.resources", expected.info.resources)
-        for name, milli in there.scalars.items():
+        for name, milli in there.plain.scalars.items():
             amounts[name] = amounts.get(name, 0) + milli
     return amounts
 

@@ -8,6 +8,8 @@ from master.core.cluster import Cluster
 from master.core.policies import Change
 from mesos_py.errors import InsufficientResources, InvalidValue
 from mesos_py.policy import is_under, policy_from_proto, policy_to_proto
+from mesos_py.reserved import is_reserved, role_of
+from mesos_py.resources import Resources
 from mesos_py.v1 import quota_pb2 as qt
 from mesos_py.v1 import types_pb2 as pb
 
@@ -91,13 +93,29 @@ def status(c: Cluster) -> qt.QuotaStatus:
 
 def consumed(c: Cluster, role: str) -> dict[str, int]:
     """What the role and those below it use, in thousandths: without offers, which can be
-    taken back."""
+    taken back, and with what is reserved for them, used or not."""
     found = dict(c.ledger.held_under(role))
+    for agent in c.agents.values():
+        if agent.total.has_reserved:
+            _add(found, _reserved_under(agent.total, role), 1)
+            for holder, resources in c.ledger.allocations(agent.agent_id).items():
+                if is_under(holder.role, role):
+                    # That is counted already.
+                    _add(found, _reserved_under(resources, role), -1)
     for offer in c.offers.values():
         if is_under(offer.role, role):
-            for name, milli in offer.resources.scalars.items():
-                found[name] = found.get(name, 0) - milli
+            _add(found, offer.resources.plain, -1)
     return found
+
+
+def _reserved_under(bundle: Resources, role: str) -> Resources:
+    own = bundle.only(lambda name: is_reserved(name) and is_under(role_of(name), role))
+    return own.plain
+
+
+def _add(amounts: dict[str, int], bundle: Resources, sign: int) -> None:
+    for name, milli in bundle.scalars.items():
+        amounts[name] = amounts.get(name, 0) + sign * milli
 
 
 def _require_room(c: Cluster, role: str, where: str, policy: pb.RolePolicy) -> None:

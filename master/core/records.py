@@ -289,6 +289,12 @@ class Framework:
     def multi_role(self) -> bool:
         return any(c.type == pb.FrameworkInfo.Capability.MULTI_ROLE for c in self.info.capabilities)
 
+    @property
+    def refines(self) -> bool:
+        """Whether it knows of reservations that were made of other reservations."""
+        kind = pb.FrameworkInfo.Capability.RESERVATION_REFINEMENT
+        return any(c.type == kind for c in self.info.capabilities)
+
 
 @dataclass(slots=True)
 class Standby:

@@ -11,7 +11,10 @@ from mesos_py.states import is_terminal
 
 
 class TenantLedger(Ledger):
-    """Also the allocator's ClusterView.  `frameworks` stays the cluster's own."""
+    """Also the allocator's ClusterView.  `frameworks` stays the cluster's own.
+
+    Of what is reserved nothing can be taken back for others.
+    """
 
     def __init__(self, frameworks: Mapping[str, Framework]) -> None:
         super().__init__()
@@ -32,7 +35,7 @@ class TenantLedger(Ledger):
                     holder.framework_id,
                     holder.role,
                     holder.name,
-                    resources,
+                    resources.unreserved,
                     task.launched_s,
                     task.revocation_cost,
                     holder.short,
@@ -42,6 +45,13 @@ class TenantLedger(Ledger):
 
     def on_offer(self, agent_id: str) -> list[Tenant]:
         return [
-            Tenant(one.framework_id, one.role, "", one.resources, one.since_s, short=one.short)
+            Tenant(
+                one.framework_id,
+                one.role,
+                "",
+                one.resources.unreserved,
+                one.since_s,
+                short=one.short,
+            )
             for one in self.offers(agent_id)
         ]

@@ -155,5 +155,5 @@ def _grace(field: str, message: pb.ExecutorInfo | pb.KillPolicy, name: str) -> N
 def _limit(name: str, limit: float, resources: Resources) -> None:
     if name not in _LIMITABLE:
         raise InvalidValue(f"limits.{name}", limit, "only cpus and mem can have a limit")
-    if math.isnan(limit) or limit < resources.scalar(name):
+    if math.isnan(limit) or limit < resources.plain.scalar(name):
         raise InvalidValue(f"limits.{name}", limit, "must be at least what the task asks for")

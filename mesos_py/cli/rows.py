@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 def resources(messages: Iterable[types_pb2.Resource]) -> Json:
-    return dict(res.Resources.from_proto("resources", messages).to_json())
+    return dict(res.Resources.from_proto("resources", messages).plain.to_json())
 
 
 def free(agent: pb.Response.GetAgents.Agent) -> Json:
@@ -34,7 +34,7 @@ def free(agent: pb.Response.GetAgents.Agent) -> Json:
             # An agent that came back smaller than what still runs on it.
             return {}
         left = left - taken
-    return dict(left.to_json())
+    return dict(left.plain.to_json())
 
 
 def agent_row(agent: pb.Response.GetAgents.Agent) -> Json:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from google.protobuf.message import Message
 
 from mesos_py import ranges as rng
+from mesos_py.reserved import is_reserved, put_both_forms, role_of
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
@@ -29,7 +31,7 @@ _ALWAYS: Final = {"cpus": 0.0, "gpus": 0.0, "mem": 0.0, "disk": 0.0}
 
 
 def amounts(*bundles: Resources) -> Shape:
-    """The sum of `bundles`: scalars as numbers, the rest as text.
+    """The sum of `bundles`, reserved or not: scalars as numbers, the rest as text.
 
     Ranges and sets are united: those of several agents may be the same.
     """
@@ -38,8 +40,8 @@ def amounts(*bundles: Resources) -> Shape:
     items: dict[str, frozenset[str]] = {}
     # Thousands of tasks share a few bundles.
     counts = Counter(map(id, bundles))
-    for each in {id(each): each for each in bundles}.values():
-        count = counts[id(each)]
+    for bundle in {id(each): each for each in bundles}.values():
+        count, each = counts[id(bundle)], bundle.plain
         for name, milli in each.scalars.items():
             scalars[name] = scalars.get(name, 0) + milli * count
         for name, some in each.ranges.items():
@@ -49,6 +51,37 @@ def amounts(*bundles: Resources) -> Shape:
     return Resources(scalars, spans, items).to_json() | {
         name: 0.0 for name in _ALWAYS if not scalars[name]
     }
+
+
+def reserved_amounts(*bundles: Resources) -> Shape:
+    """What of `bundles` is reserved, by role."""
+    found: dict[str, list[Resources]] = {}
+    for each in bundles:
+        for role, bundle in reserved_by_role(each).items():
+            found.setdefault(role, []).append(bundle)
+    return {role: amounts(*parts) for role, parts in found.items()}
+
+
+def reserved_by_role(bundle: Resources) -> dict[str, Resources]:
+    if not bundle.has_reserved:
+        return {}
+    roles = dict.fromkeys(map(role_of, filter(is_reserved, bundle.names())))
+    return {role: bundle.only(partial(_is_of, role)) for role in sorted(roles)}
+
+
+def _is_of(role: str, name: str) -> bool:
+    return is_reserved(name) and role_of(name) == role
+
+
+def in_full(bundle: Resources, as_json: AsJson) -> list[Any]:
+    """As messages, in both forms that there are for reservations."""
+    found = []
+    for each in bundle.to_proto():
+        shown = pb.Resource()
+        shown.CopyFrom(each)
+        put_both_forms(shown)
+        found.append(as_json(shown))
+    return found
 
 
 def attributes(given: Iterable[pb.Attribute]) -> Shape:
@@ -138,9 +171,12 @@ __all__ = [
     "amounts",
     "attributes",
     "http_port",
+    "in_full",
     "joined",
     "labels",
     "pieces",
+    "reserved_amounts",
+    "reserved_by_role",
     "status",
     "text",
 ]

@@ -80,13 +80,13 @@ class BookedCluster:
 
     def add_agent(self, agent_id: str, total: Resources) -> None:
         self._total[agent_id] = self._free[agent_id] = total
-        _add(self._cluster, total, 1)
+        _add(self._cluster, total.plain, 1)
 
     def remove_agent(self, agent_id: str) -> None:
         """What is held there must have been released before."""
         total = self._total.pop(agent_id)
         assert self._free.pop(agent_id) == total, f"something is still held on {agent_id}"
-        _add(self._cluster, total, -1)
+        _add(self._cluster, total.plain, -1)
 
     def hold(self, grant: Grant) -> None:
         self._free[grant.agent_id] = self.free(grant.agent_id) - grant.resources
@@ -98,10 +98,11 @@ class BookedCluster:
 
     def _count(self, grant: Grant, sign: int) -> None:
         pair = (grant.framework_id, grant.role)
-        _add(self._by_pair.setdefault(pair, {}), grant.resources, sign)
-        _add(self._by_role.setdefault(grant.role, {}), grant.resources, sign)
+        plain = grant.resources.plain
+        _add(self._by_pair.setdefault(pair, {}), plain, sign)
+        _add(self._by_role.setdefault(grant.role, {}), plain, sign)
         for above in ancestors(grant.role):
-            _add(self._under.setdefault(above, {}), grant.resources, sign)
+            _add(self._under.setdefault(above, {}), plain, sign)
         if grant.max_task_s is None:
             _add(self._long.setdefault(grant.agent_id, {}), grant.resources, sign)
 
@@ -145,12 +146,14 @@ class AllocatorHarness:
     def agent(
         self,
         agent_id: str,
-        resources: str = "cpus:4;mem:4096",
+        resources: str | Resources = "cpus:4;mem:4096",
         active: bool = True,
         **attributes: str,
     ) -> AgentRow:
         """A new agent whose host name is its id."""
-        total = Resources.parse(resources)
+        total = resources
+        if isinstance(total, str):
+            total = Resources.parse_reserved(total)
         row = AgentRow(agent_id, Host(agent_id, attributes), total, active)
         self.agents[agent_id] = row
         self.cluster.add_agent(agent_id, total)
@@ -319,11 +322,11 @@ class AllocatorHarness:
             return "the framework does not want offers in this role"
         if agent is None or not agent.active:
             return "the agent is unknown or inactive"
-        if "gpus" in agent.total.scalars and not row.gpu_capable:
+        if "gpus" in agent.total.plain.scalars and not row.gpu_capable:
             return "the agent has gpus and the framework is not capable"
         if role in row.constraints and not row.constraints[role].allows(agent.host):
             return "the constraint excludes the agent"
-        if not fits_any(offered, row.min_free.get(role, self.options.min_offer)):
+        if not fits_any(offered.plain, row.min_free.get(role, self.options.min_offer)):
             return "that is less than is wanted"
         if not lacking and self._is_refused((framework_id, role, agent_id), offered, max_task_s):
             return "refused by the framework"
@@ -333,7 +336,11 @@ class AllocatorHarness:
             before = self.cluster.free(agent_id)
         if lacking:
             rules = replace(self.rules, options=replace(self.options, max_offer=EMPTY))
-        return _against_rules(rules or self.rules, role, agent, offered, max_task_s, before)
+        may_have = (rules or self.rules).bundles(role, agent, row.refines)
+        lengths = {length_s: bundle for bundle, length_s in may_have}
+        return _against_rules(
+            rules or self.rules, role, agent, offered, max_task_s, before, lengths
+        )
 
     def _lacks(self, framework_id: str, role: str) -> bool:
         row = self.frameworks.get(framework_id)
@@ -355,7 +362,9 @@ class AllocatorHarness:
             for framework_id, role in pairs:
                 if len(self._in_force((framework_id, role, agent_id))) > REFUSALS_KEPT:
                     continue
-                for bundle, length_s in rules.bundles(role, agent):
+                for bundle, length_s in rules.bundles(
+                    role, agent, self.frameworks[framework_id].refines
+                ):
                     if (
                         bundle
                         and not self._had_its_part(framework_id, agent_id, length_s)
@@ -451,12 +460,12 @@ def _against_rules(
     offered: Resources,
     max_task_s: float | None,
     before: Resources,
+    lengths: Mapping[float | None, Resources],
 ) -> str:
     if not rules.may_use(role, agent):
         return "the agent is reserved"
     if not rules.is_enough(agent, before):
         return "too little of the agent is free"
-    lengths = {length_s: bundle for bundle, length_s in rules.bundles(role, agent)}
     if max_task_s not in lengths:
         return f"nothing is kept for tasks of {max_task_s} s"
     if not lengths[max_task_s].contains(offered):

@@ -13,6 +13,7 @@ from functools import cached_property, lru_cache
 
 from mesos_py.allocation import AgentRow, AllocatorOptions, ClusterView
 from mesos_py.policy import RolePolicy, ancestors
+from mesos_py.reserved import plain_name, role_of, stack_of
 from mesos_py.resources import EMPTY, MILLI, WHOLE_ONLY, Resources
 
 _ancestors = lru_cache(maxsize=1000)(ancestors)
@@ -36,16 +37,19 @@ class Rules:
 
     def is_enough(self, agent: AgentRow, free: Resources) -> bool:
         share = self.options.min_offer_share
-        total = agent.total.scalars
+        total, free = agent.total.plain.scalars, free.plain
         return all(free.scalars.get(name, 0) >= share * total.get(name, 0) for name in _ESSENTIAL)
 
-    def bundles(self, role: str, agent: AgentRow) -> Iterator[tuple[Resources, float | None]]:
+    def bundles(
+        self, role: str, agent: AgentRow, refines: bool = False
+    ) -> Iterator[tuple[Resources, float | None]]:
         """The most that the role may have there: for any task, and for short ones."""
-        free = self.cluster.free(agent.agent_id)
+        own = self.reserved(role, agent, refines)
         if not self.options.short_share:
-            yield self.bundle(role, agent, free), None
+            free = self.cluster.free(agent.agent_id).unreserved
+            yield self.bundle(role, agent, free) + own, None
             return
-        yield self.bundle(role, agent, self.for_long(agent)), None
+        yield self.bundle(role, agent, self.for_long(agent)) + own, None
         yield self.bundle(role, agent, self.for_short(agent)), self.options.short_max_s
 
     def bundle(self, role: str, agent: AgentRow, free: Resources) -> Resources:
@@ -62,11 +66,11 @@ class Rules:
 
     def for_long(self, agent: AgentRow) -> Resources:
         """What of what is free there is for tasks of any length."""
-        return _cut(self.cluster.free(agent.agent_id), self._long_room(agent))
+        return _cut(self.cluster.free(agent.agent_id).unreserved, self._long_room(agent))
 
     def for_short(self, agent: AgentRow) -> Resources:
         """What of what is free there is for short tasks only."""
-        free, room = self.cluster.free(agent.agent_id), self._long_room(agent)
+        free, room = self.cluster.free(agent.agent_id).unreserved, self._long_room(agent)
         return _cut(free, {name: max(free.scalars[name] - room[name], 0) for name in free.scalars})
 
     def _long_room(self, agent: AgentRow) -> dict[str, int]:
@@ -80,6 +84,32 @@ class Rules:
         return room
 
     # ---- Reservations -----------------------------------------------------
+
+    def reserved(self, role: str, agent: AgentRow, refines: bool) -> Resources:
+        """What is reserved there for the role, or one above it, and free: all of it may be
+        granted for any task."""
+        if not self.may_use(role, agent):
+            return EMPTY
+        stacks = {name: stack_of(name) for name in self.cluster.free(agent.agent_id).names()}
+        return self.cluster.free(agent.agent_id).only(
+            lambda name: (
+                len(stacks[name]) in ((1,) if not refines else range(1, 99))
+                and stacks[name][-1].role in ancestors(role)
+            )
+        )
+
+    @cached_property
+    def _reserved_free(self) -> dict[tuple[str, str], int]:
+        """(role, resource) -> reserved for the role or one below it, and free on active
+        agents: that counts as had."""
+        found: dict[tuple[str, str], int] = {}
+        for agent in self.agents.values():
+            free = self.cluster.free(agent.agent_id) if agent.active else EMPTY
+            for name, milli in free.scalars.items():
+                for role in ancestors(role_of(name)):
+                    key = role, plain_name(name)
+                    found[key] = found.get(key, 0) + milli
+        return found
 
     def owners(self, agent: AgentRow) -> list[str]:
         names = {agent.agent_id, agent.host.hostname}
@@ -115,7 +145,7 @@ class Rules:
         return {}
 
     def _try_most(self, name: str, role: str, own: bool) -> int:
-        low, high = 0, 1 + sum(one.total.scalars.get(name, 0) for one in self.agents.values())
+        low, high = 0, 1 + sum(one.total.plain.scalars.get(name, 0) for one in self.agents.values())
         while low + 1 < high:
             middle = (low + high) // 2
             if self._allowed(name, middle, role, own):
@@ -152,7 +182,8 @@ class Rules:
         }
 
     def _held(self, role: str, name: str) -> int:
-        return self.cluster.held_under(role).get(name, 0)
+        held = self.cluster.held_under(role).get(name, 0)
+        return held + self._reserved_free.get((role, name), 0)
 
     def _needed_below(self, role: str, name: str, taker: str, amount: int) -> int:
         """What has to be kept for the roles below (of "": for all), if the taker had so

@@ -178,7 +178,7 @@ class World:
     ) -> pb.TaskInfo:
         """A command task that asks for `scalars`, or for the resources `text`; the
         agent is filled in when it is launched."""
-        resources = Resources.of(**scalars) if scalars else Resources.parse(text)
+        resources = Resources.of(**scalars) if scalars else Resources.parse_reserved(text)
         return pb.TaskInfo(
             name=task_id,
             task_id=pb.TaskID(value=task_id),
@@ -215,7 +215,7 @@ class FakeAgent:
             hostname=hostname,
             ip="127.0.0.1",
             port=next(world._links) + 10_000,
-            resources=Resources.parse(resources).to_proto(),
+            resources=Resources.parse_reserved(resources).to_proto(),
             attributes=[
                 pb.Attribute(name=name, type=pb.Value.TEXT, text=pb.Value.Text(value=text))
                 for name, text in attributes.items()
@@ -292,7 +292,7 @@ class FakeAgent:
             framework_id=pb.FrameworkID(value=_id_of(framework)),
             agent_id=pb.AgentID(value=self.id),
             state=state,
-            resources=Resources.parse(resources).to_proto(),
+            resources=Resources.parse_reserved(resources).to_proto(),
             **fields,
         )
 

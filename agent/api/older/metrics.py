@@ -73,11 +73,11 @@ def snapshot(
 
 
 def _amounts(s: AgentState) -> dict[str, float]:
-    total = Resources.from_proto("resources", s.info.resources).scalars
+    total = Resources.from_proto("resources", s.info.resources).plain.scalars
     used: Counter[str] = Counter()
     for executor in s.executors.values():
         for bundle in listing.held(executor):
-            used.update(bundle.scalars)
+            used.update(bundle.plain.scalars)
     found: dict[str, float] = {}
     for kind in _KINDS:
         of = total.get(kind, 0)

@@ -6,7 +6,7 @@ section 2.6; its own answers where that is silent).  Pure: nothing here waits or
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from agent.core import listing
 from agent.core.listing import Container
@@ -14,7 +14,18 @@ from agent.core.records import Executor, Framework, Task, role_of
 from agent.core.registration import CAPABILITIES
 from agent.core.state import AgentState
 from agent.usage.statistics import as_mesos
-from mesos_py.http.shapes import AsJson, Shape, agent_pid, amounts, attributes, labels, status
+from mesos_py.http.shapes import (
+    AsJson,
+    Shape,
+    agent_pid,
+    amounts,
+    attributes,
+    in_full,
+    labels,
+    reserved_amounts,
+    reserved_by_role,
+    status,
+)
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
@@ -45,22 +56,20 @@ def agent(s: AgentState, *, version_text: str, started_wall_s: float, as_json: A
         shape["drain_config"] = as_json(s.drain)
     shape |= {
         "resources": amounts(total),
-        "reserved_resources": {},
-        "unreserved_resources": amounts(total),
-        "reserved_resources_full": {},
-        "unreserved_resources_full": _in_full(total, as_json),
-        "reserved_resources_allocated": {},
-        "unreserved_resources_allocated": amounts(*used),
+        "reserved_resources": reserved_amounts(total),
+        "unreserved_resources": amounts(total.unreserved),
+        "reserved_resources_full": {
+            role: in_full(bundle, as_json) for role, bundle in reserved_by_role(total).items()
+        },
+        "unreserved_resources_full": in_full(total.unreserved, as_json),
+        "reserved_resources_allocated": reserved_amounts(*used),
+        "unreserved_resources_allocated": amounts(*(each.unreserved for each in used)),
         "resource_providers": [],
         "attributes": attributes(info.attributes),
     }
     if s.registered:
         shape["master_hostname"] = s.master.hostname
     return shape
-
-
-def _in_full(bundle: Resources, as_json: AsJson) -> list[Any]:
-    return [{**as_json(each), "role": "*"} for each in bundle.to_proto()]
 
 
 # ---- Frameworks and executors ---------------------------------------------------------

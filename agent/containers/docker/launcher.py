@@ -222,7 +222,7 @@ class DockerLauncher:
         Done when the others are found; that takes as long as dockerd is silent.
         """
         for each in saved:
-            container = Container(each.container_id, agent_id, each.resources)
+            container = Container(each.container_id, agent_id, each.resources.plain)
             self._live(container, self._take_up(container, each))
         return self._spawn(self._end_others(agent_id))
 

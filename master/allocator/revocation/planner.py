@@ -491,6 +491,6 @@ def _suits(contender: Contender, agent: AgentRow, bundle: Bundle) -> bool:
     return (
         agent.active
         and agent.total.contains(bundle.resources)
-        and (contender.gpu_capable or "gpus" not in agent.total.scalars)
+        and (contender.gpu_capable or "gpus" not in agent.total.plain.scalars)
         and contender.allows(agent.agent_id, agent.host)
     )

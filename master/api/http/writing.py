@@ -13,6 +13,7 @@ from mesos_py.http.fields import OURS
 from mesos_py.http.jsontext import text_of
 from mesos_py.http.media import Media
 from mesos_py.http.shapes import agent_pid, http_port
+from mesos_py.reserved import put_both_forms
 from mesos_py.v1 import operator_pb2 as op
 from mesos_py.v1 import types_pb2 as pb
 from mesos_py.version import MESOS_VERSION
@@ -90,8 +91,8 @@ def _framework_as_mesos(framework: op.Response.GetFrameworks.Framework) -> None:
     if not framework.HasField("reregistered_time"):
         framework.reregistered_time.CopyFrom(framework.registered_time)
     framework.unregistered_time.SetInParent()
-    _unreserved(framework.allocated_resources)
-    _unreserved(framework.offered_resources)
+    _with_role(framework.allocated_resources)
+    _with_role(framework.offered_resources)
 
 
 async def _agents_as_mesos(found: op.Response.GetAgents, slice_s: float) -> None:
@@ -110,15 +111,15 @@ def _agent_as_mesos(agent: op.Response.GetAgents.Agent) -> None:
     info = agent.agent_info
     info.port = http_port(info)
     agent.pid = agent_pid(info)
-    _unreserved(agent.total_resources)
-    _unreserved(agent.allocated_resources)
-    _unreserved(agent.offered_resources)
+    _with_role(agent.total_resources)
+    _with_role(agent.allocated_resources)
+    _with_role(agent.offered_resources)
 
 
-def _unreserved(resources: Iterable[pb.Resource]) -> None:
-    """In the form that says so by the role."""
+def _with_role(resources: Iterable[pb.Resource]) -> None:
+    """In both forms that there are for reservations."""
     for resource in resources:
-        resource.role = "*"
+        put_both_forms(resource)
 
 
 async def body(response: op.Response, media: Media, slice_s: float = SLICE_S) -> bytes:

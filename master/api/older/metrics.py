@@ -68,7 +68,7 @@ def _amounts(c: Cluster | None) -> dict[str, float]:
     if c is not None:
         total = c.ledger.cluster_total()
         for agent_id in c.agents:
-            used.update(c.ledger.allocated(agent_id).scalars)
+            used.update(c.ledger.allocated(agent_id).plain.scalars)
     found: dict[str, float] = {}
     for kind in _KINDS:
         of = total.get(kind, 0)

@@ -18,7 +18,7 @@ from master.api.older.shapes import AsJson, Shape, Tallies
 from master.api.slices import SLICE_S, Pace, sliced
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
-from mesos_py.http.shapes import pieces, text
+from mesos_py.http.shapes import pieces, reserved_by_role, text
 from mesos_py.policy import ancestors
 
 DEFAULT_LIMIT: Final = 100
@@ -160,9 +160,19 @@ class Pages:
         offered: dict[str, Counter[str]] = {}
         for offer in c.offers.values():
             for name in ancestors(offer.role):
-                offered.setdefault(name, Counter()).update(sum_up([offer.resources]))
+                offered.setdefault(name, Counter()).update(sum_up([offer.resources.plain]))
+        reserved: dict[str, Counter[str]] = {}
+        for agent in c.agents.values():
+            for role, bundle in reserved_by_role(agent.total).items():
+                for name in ancestors(role):
+                    reserved.setdefault(name, Counter()).update(bundle.plain.scalars)
         made = [
-            shapes.role(each, offered.get(each.name, {}), c.ledger.held_under(each.name))
+            shapes.role(
+                each,
+                offered.get(each.name, {}),
+                c.ledger.held_under(each.name),
+                reserved.get(each.name, {}),
+            )
             for each in role_messages(c, {})
         ]
         roles = [text(each) for each in made]

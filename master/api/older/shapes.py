@@ -20,7 +20,10 @@ from mesos_py.http.shapes import (
     amounts,
     attributes,
     http_port,
+    in_full,
     labels,
+    reserved_amounts,
+    reserved_by_role,
     status,
 )
 from mesos_py.resources import Resources
@@ -112,8 +115,8 @@ def agent(c: Cluster, given: Agent) -> Shape:
         "resources": amounts(total),
         "used_resources": amounts(c.ledger.allocated(given.agent_id)),
         "offered_resources": amounts(c.ledger.offered(given.agent_id)),
-        "reserved_resources": {},
-        "unreserved_resources": amounts(total),
+        "reserved_resources": reserved_amounts(total),
+        "unreserved_resources": amounts(total.unreserved),
         "active": given.connected,
         "deactivated": given.deactivated,
         "version": given.version,
@@ -127,11 +130,13 @@ def agent_in_full(c: Cluster, given: Agent, as_json: AsJson) -> Shape:
     ledger, agent_id = c.ledger, given.agent_id
 
     def full(bundle: Resources) -> list[Any]:
-        return [{**as_json(each), "role": "*"} for each in bundle.to_proto()]
+        return in_full(bundle, as_json)
 
     return agent(c, given) | {
-        "reserved_resources_full": {},
-        "unreserved_resources_full": full(given.total),
+        "reserved_resources_full": {
+            role: full(bundle) for role, bundle in reserved_by_role(given.total).items()
+        },
+        "unreserved_resources_full": full(given.total.unreserved),
         "used_resources_full": full(ledger.allocated(agent_id)),
         "offered_resources_full": full(ledger.offered(agent_id)),
     }
@@ -211,9 +216,14 @@ def _offered(c: Cluster, given: Framework) -> list[Resources]:
 # ---- Roles and counts ---------------------------------------------------------------
 
 
-def role(given: pb.Role, offered: Mapping[str, int], held: Mapping[str, int]) -> Shape:
-    """`offered` and `held` (offers included): thousandths of what the role, with those below
-    it, has."""
+def role(
+    given: pb.Role,
+    offered: Mapping[str, int],
+    held: Mapping[str, int],
+    reserved: Mapping[str, int],
+) -> Shape:
+    """`offered`, `held` (offers included) and `reserved`: thousandths of what the role, with
+    those below it, has."""
     policy = given.policy
     used = {name: milli - offered.get(name, 0) for name, milli in held.items()}
 
@@ -232,7 +242,7 @@ def role(given: pb.Role, offered: Mapping[str, int], held: Mapping[str, int]) ->
         "resources": shown(held),
         "allocated": shown(used),
         "offered": shown(offered),
-        "reserved": {},
+        "reserved": shown(reserved),
         "frameworks": [each.value for each in given.frameworks],
     }
 

@@ -36,6 +36,28 @@ def test_zero_offers_none_of_it(tmp_path):
     assert merged.names() == ["cpus"]
 
 
+def test_what_is_reserved_replaces_what_is_detected_of_that_name(tmp_path):
+    merged = offered("cpus(ads):2;cpus(web):1;mem(*):64;ports(ads):[1-9]", tmp_path)
+    assert str(merged.only(lambda name: name != "disk")) == (
+        "cpus(ads):2;cpus(web):1;mem:64;ports(ads):[1-9]"
+    )
+    assert merged.scalars["disk"] == detect(tmp_path).scalars["disk"]
+
+
+def test_json_says_the_same(tmp_path):
+    text = """ [
+        {"name": "cpus", "type": "SCALAR", "scalar": {"value": 2}, "role": "ads"},
+        {"name": "cpus", "type": "SCALAR", "scalar": {"value": 1.5}},
+        {"name": "mem", "type": "SCALAR", "scalar": {"value": 64},
+         "reservations": [{"type": "STATIC", "role": "ads"}]},
+        {"name": "ports", "type": "RANGES", "ranges": {"range": [{"begin": 1, "end": 9}]}}
+    ]"""
+    merged = offered(text, tmp_path)
+    assert str(merged.only(lambda name: name != "disk")) == (
+        "cpus(ads):2;cpus:1.5;mem(ads):64;ports:[1-9]"
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -52,6 +74,16 @@ def test_zero_offers_none_of_it(tmp_path):
         "gpus:0.5",
         "a b:1",
         "cpus:0;mem:0;disk:0;ports:[]",
+        "cpus(a b):1",
+        "cpus(ads:1",
+        "cpus(ads):1;cpus(ads):1",
+        "cpus(ads):[1-2]",
+        "ports(ads):5",
+        "ports(ads):[1-9];ports:[9-10]",
+        "[",
+        '[{"name":"cpus"}]',
+        '[{"name":"cpus","type":"SCALAR","scalar":{"value":1},"role":"ads","reservation":{}}]',
+        '[{"name":"cpus","type":"SCALAR","scalar":{"value":1},"revocable":{}}]',
     ],
 )
 def test_malformed_resources_are_refused(text, tmp_path):

@@ -8,12 +8,11 @@ from decimal import Decimal
 import pytest
 
 from mesos_py import resources
+from mesos_py.amounts import MAX_RANGES, MAX_TEXT
 from mesos_py.errors import InsufficientResources, InvalidResources
 from mesos_py.resources import (
     EMPTY,
-    MAX_RANGES,
     MAX_SCALAR,
-    MAX_TEXT,
     Resources,
     checked_ranges,
     milli_text,
@@ -423,7 +422,6 @@ def odd_type():
     return made
 
 
-RESERVATION = pb.Resource.ReservationInfo(role="web")
 VOLUME = pb.Resource.DiskInfo(persistence=pb.Resource.DiskInfo.Persistence(id="v1"))
 
 
@@ -457,10 +455,6 @@ VOLUME = pb.Resource.DiskInfo(persistence=pb.Resource.DiskInfo.Persistence(id="v
         ([scalar("cpus", 1), odd_type()], "'77': has two types"),
         ([pb.Resource(name="cpus", type=pb.Value.TEXT)], "must be a scalar"),
         ([odd_type()], "must be a scalar"),
-        ([reserved_by(role="web")], "reserved resources are not supported"),
-        ([reserved_by(role="")], "reserved resources are not supported"),
-        ([reserved_by(reservation=RESERVATION)], "reserved resources are not supported"),
-        ([reserved_by(reservations=[RESERVATION])], "reserved resources are not supported"),
         (
             [reserved_by(revocable=pb.Resource.RevocableInfo())],
             "revocable resources are not supported",

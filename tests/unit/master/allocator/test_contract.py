@@ -3,19 +3,20 @@ from master.allocator.lottery import LotteryAllocator
 from master.allocator.priority import PriorityAllocator
 from mesos_py.allocation import Allocator, AllocatorOptions
 from mesos_py.testing.allocator_contract import AllocatorContract
+from mesos_py.testing.allocator_reserved_contract import AllocatorReservedContract
 from mesos_py.testing.allocator_rules_contract import AllocatorRulesContract
 
 
-class TestDrf(AllocatorContract, AllocatorRulesContract):
+class TestDrf(AllocatorContract, AllocatorRulesContract, AllocatorReservedContract):
     def make(self, options: AllocatorOptions) -> Allocator:
         return DrfAllocator(options)
 
 
-class TestLottery(AllocatorContract, AllocatorRulesContract):
+class TestLottery(AllocatorContract, AllocatorRulesContract, AllocatorReservedContract):
     def make(self, options: AllocatorOptions) -> Allocator:
         return LotteryAllocator(options)
 
 
-class TestPriority(AllocatorContract, AllocatorRulesContract):
+class TestPriority(AllocatorContract, AllocatorRulesContract, AllocatorReservedContract):
     def make(self, options: AllocatorOptions) -> Allocator:
         return PriorityAllocator(options)

@@ -259,3 +259,24 @@ def test_text_is_escaped_and_ranges_of_several_agents_are_united():
         Resources.parse("cpus:1;ports:[1-3]"), Resources.parse("cpus:0.5;ports:[2-9]")
     )
     assert both == AMOUNTS | {"cpus": 1.5, "ports": "[1-9]"}
+
+
+def test_an_agent_shows_what_is_reserved_by_role():
+    world = World()
+    made = world.agent(resources="cpus:1;mem:100;cpus(ads):3;cpus(web/x):2;ports(ads):[1-9]")
+    agent = world.cluster.agents[made.id]
+    shape = shapes.agent_in_full(world.cluster, agent, AS_JSON)
+    assert shape["resources"] == {**AMOUNTS, "cpus": 6.0, "mem": 100.0, "ports": "[1-9]"}
+    assert shape["unreserved_resources"] == {**AMOUNTS, "cpus": 1.0, "mem": 100.0}
+    assert shape["reserved_resources"] == {
+        "ads": {**AMOUNTS, "cpus": 3.0, "ports": "[1-9]"},
+        "web/x": {**AMOUNTS, "cpus": 2.0},
+    }
+    (full,) = shape["reserved_resources_full"]["web/x"]
+    assert full == {
+        "name": "cpus",
+        "scalar": {"value": 2.0},
+        "role": "web/x",
+        "reservations": [{"role": "web/x", "type": "STATIC"}],
+    }
+    assert [each["role"] for each in shape["unreserved_resources_full"]] == ["*", "*"]

@@ -1,0 +1,235 @@
+"""Names of amounts that are reserved.
+
+`Resources` keeps amounts by name.  What is reserved is kept under a name of its own, so that it
+adds up, compares and is taken away by itself: "cpus(ads)" are cpus that the operator of an agent
+has reserved for the role ads.  Where more is to be said than that, it is written as JSON:
+'cpus([["ads","static"],["ads/x","dynamic","alice"]])' are refined reservations, each for a
+role below the one before.  The name itself says everything; nothing has to be kept beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from mesos_py.errors import InvalidResources, InvalidValue
+from mesos_py.ids import check_role
+from mesos_py.v1 import types_pb2 as pb
+
+Info = pb.Resource.ReservationInfo
+_TYPES: Final = {Info.STATIC: "static", Info.DYNAMIC: "dynamic"}
+_NUMBERS: Final = {word: number for number, word in _TYPES.items()}
+# Each is a level of the tree of roles.
+MAX_REFINED: Final = 32
+
+
+class Reservation(NamedTuple):
+    """One for `role`; `principal` and `labels` are of whoever made it while the agent ran."""
+
+    role: str
+    kind: str = "static"
+    principal: str | None = None
+    labels: tuple[tuple[str, str | None], ...] | None = None
+
+
+Stack = tuple[Reservation, ...]
+
+
+class _Made:
+    """Whether there is any such name: where nothing is ever reserved nobody looks further."""
+
+    any = False
+
+
+def none_made() -> bool:
+    """Whether this process has not seen a reserved amount yet."""
+    return not _Made.any
+
+
+def is_reserved(key: str) -> bool:
+    return key.endswith(")")
+
+
+def plain_name(key: str) -> str:
+    """The name without what it is reserved for."""
+    return key.partition("(")[0]
+
+
+def key_of(name: str, stack: Stack) -> str:
+    """The one name of what is reserved so; `name` itself where nothing is."""
+    if not stack:
+        return name
+    _Made.any = True
+    first = stack[0]
+    if len(stack) == 1 and first == Reservation(first.role) and first.role[0] != "[":
+        return f"{name}({first.role})"
+    items = [_item(each) for each in stack]
+    return f"{name}({json.dumps(items, separators=(',', ':'))})"
+
+
+def _item(each: Reservation) -> list[object]:
+    item: list[object] = [each.role, each.kind]
+    if each.principal is not None or each.labels is not None:
+        item.append(each.principal)
+    if each.labels is not None:
+        item.append(each.labels)
+    return item
+
+
+@lru_cache(maxsize=10_000)
+def stack_of(key: str) -> Stack:
+    """How the amount of that name is reserved, the widest first; () if it is not."""
+    inner = key.partition("(")[2][:-1]
+    if not inner:
+        return ()
+    if not inner.startswith("["):
+        return (Reservation(inner),)
+    found = []
+    for role, kind, *rest in json.loads(inner):
+        principal = rest[0] if rest else None
+        labels = tuple((k, v) for k, v in rest[1]) if len(rest) > 1 else None
+        found.append(Reservation(role, kind, principal, labels))
+    return tuple(found)
+
+
+def role_of(key: str) -> str:
+    """The role that may have it: of the narrowest reservation; "*": it is not reserved."""
+    stack = stack_of(key)
+    return stack[-1].role if stack else "*"
+
+
+def is_refined(key: str) -> bool:
+    """Whether of what is reserved for a role something is reserved for one below it."""
+    return len(stack_of(key)) > 1
+
+
+def is_for(key: str, role: str) -> bool:
+    """Whether the role may have it: it is reserved for the role or one above it."""
+    owner = role_of(key)
+    return owner in ("*", role) or role.startswith(owner + "/")
+
+
+# ---- The wire ------------------------------------------------------------------------
+
+
+def key_from(where: str, message: pb.Resource) -> str:
+    """The name under which the amount of a message is kept: in either form that Mesos has
+    for reservations, `reservations` or `role` with `reservation`.
+
+    Raises InvalidResources, with `where` in its field, for reservations that cannot be and
+    for what else a message may say of itself and is not there: revocable and shared
+    resources, volumes, disks of a kind of their own, resource providers.
+    """
+    _refuse_special(where, message)
+    if message.reservations:
+        stack = _refined(where, message)
+    elif message.HasField("role") and message.role != "*":
+        stack = (_older(where, message),)
+    elif message.HasField("reservation"):
+        raise InvalidResources(f"{where}.role", "*", "a reservation must be for a role")
+    else:
+        return message.name
+    return key_of(message.name, stack)
+
+
+def _refined(where: str, message: pb.Resource) -> Stack:
+    where = f"{where}.reservations"
+    if message.HasField("role") or message.HasField("reservation"):
+        reason = "cannot be given together with role or reservation"
+        raise InvalidResources(where, message.role or "*", reason)
+    if len(message.reservations) > MAX_REFINED:
+        reason = f"must be at most {MAX_REFINED}"
+        raise InvalidResources(where, len(message.reservations), reason)
+    stack: list[Reservation] = []
+    for info in message.reservations:
+        if info.type not in _TYPES:
+            raise InvalidResources(f"{where}.type", info.type, "must be STATIC or DYNAMIC")
+        made = _checked(where, info, info.role, _TYPES[info.type])
+        if stack and made.kind == "static":
+            raise InvalidResources(f"{where}.type", "STATIC", "only the first can be static")
+        if stack and not made.role.startswith(stack[-1].role + "/"):
+            reason = f"must be below {stack[-1].role}, which it is refined from"
+            raise InvalidResources(f"{where}.role", made.role, reason)
+        stack.append(made)
+    return tuple(stack)
+
+
+def _older(where: str, message: pb.Resource) -> Reservation:
+    if not message.HasField("reservation"):
+        return _checked(where, Info(), message.role, "static")
+    info = message.reservation
+    if info.HasField("role") or info.HasField("type"):
+        reason = "must not have a role or a type: the resource has the role"
+        raise InvalidResources(f"{where}.reservation", info.role, reason)
+    return _checked(where, info, message.role, "dynamic")
+
+
+def _checked(where: str, info: Info, role: str, kind: str) -> Reservation:
+    try:
+        check_role(f"{where}.role", role)
+    except InvalidValue as error:
+        raise InvalidResources(f"{where}.role", role, error.reason) from None
+    if role == "*":
+        raise InvalidResources(f"{where}.role", role, "nothing can be reserved for all roles")
+    principal = info.principal if info.HasField("principal") else None
+    labels = None
+    if info.HasField("labels"):
+        labels = tuple(
+            (each.key, each.value if each.HasField("value") else None)
+            for each in info.labels.labels
+        )
+    if kind == "static" and (principal is not None or labels is not None):
+        reason = "a static reservation has neither principal nor labels"
+        raise InvalidResources(f"{where}.principal", principal or "", reason)
+    return Reservation(role, kind, principal, labels)
+
+
+def mark(message: pb.Resource, key: str) -> None:
+    """Say in the message how the amount of that name is reserved."""
+    for each in stack_of(key):
+        info = message.reservations.add(role=each.role, type=_NUMBERS[each.kind])
+        if each.principal is not None:
+            info.principal = each.principal
+        if each.labels is not None:
+            info.labels.SetInParent()
+            for name, value in each.labels:
+                info.labels.labels.add(key=name, value=value)
+
+
+def put_older_form(message: pb.Resource) -> None:
+    """Bring what `mark` has said into the form of before reservations could be refined."""
+    if message.reservations:
+        _say_older(message)
+        del message.reservations[:]
+
+
+def put_both_forms(message: pb.Resource) -> None:
+    """What is shown to people and their tools says it in both ways, as Mesos does."""
+    if message.reservations:
+        _say_older(message)
+    else:
+        message.role = "*"
+
+
+def _say_older(message: pb.Resource) -> None:
+    last = message.reservations[-1]
+    message.role = last.role
+    if last.type == Info.DYNAMIC:
+        message.reservation.CopyFrom(last)
+        message.reservation.ClearField("role")
+        message.reservation.ClearField("type")
+
+
+def _refuse_special(where: str, message: pb.Resource) -> None:
+    if message.HasField("revocable"):
+        raise InvalidResources(where, "revocable", "revocable resources are not supported")
+    if message.HasField("disk"):
+        volume = message.disk.persistence.id or "disk"
+        reason = "persistent volumes and disks of a kind of their own are not supported"
+        raise InvalidResources(where, volume, reason)
+    if message.HasField("shared"):
+        raise InvalidResources(where, "shared", "shared resources are not supported")
+    if message.HasField("provider_id"):
+        reason = "resource providers are not supported"
+        raise InvalidResources(where, message.provider_id.value, reason)

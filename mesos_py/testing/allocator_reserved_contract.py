@@ -1,0 +1,155 @@
+"""The contract of allocators that know what is reserved for roles, as tests.
+
+Beside `allocator_rules_contract`, and used like it.  Reserved amounts have names of their own
+in what is free (`mesos_py.reserved`).
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from mesos_py.allocation import Allocator, AllocatorOptions
+from mesos_py.policy import RolePolicy
+from mesos_py.reserved import Reservation, key_of
+from mesos_py.resources import Resources
+from mesos_py.testing.allocator_harness import AllocatorHarness, winners
+from mesos_py.testing.allocator_rules_contract import amounts
+from mesos_py.testing.allocator_rules_runs import RuledRun, random_options
+
+REFINED = (Reservation("a"), Reservation("a/x", "dynamic", "alice"))
+
+
+class ReservedRun(RuledRun):
+    """With agents that are reserved in part."""
+
+    def _add_agent(self) -> None:
+        self._born += 1
+        parts = [f"cpus:{self.dice.randint(1, 8)};mem:{self.dice.choice((16, 512, 4096))}"]
+        for role in self.dice.sample(self.roles, self.dice.randint(0, 2)):
+            parts.append(f"cpus({role}):{self.dice.randint(1, 4)}")
+            if self.dice.random() < 0.5:
+                parts.append(f"mem({role}):512;ports({role}):[1-9]")
+        self.harness.agent(f"r{self._born}", ";".join(parts), rack=self.dice.choice("xyz"))
+
+
+class AllocatorReservedContract:
+    """See the module's docstring."""
+
+    reserved_steps = 300
+    # In the last a role below takes what is reserved for one above, and lacks less then.
+    reserved_seeds = (*range(4), 117)
+
+    def make(self, options: AllocatorOptions) -> Allocator:
+        """A new allocator; called several times per test."""
+        raise NotImplementedError
+
+    def _harness(self, **options: Any) -> AllocatorHarness:
+        chosen = AllocatorOptions(**options)
+        return AllocatorHarness(self.make(chosen), chosen)
+
+    def test_what_is_reserved_goes_to_its_role_alone(self) -> None:
+        h = self._harness()
+        h.framework("other", "b")
+        h.agent("mine", "cpus(a):4;mem(a):100")
+        assert h.cycle() == []
+        h.framework("f", "a")
+        (grant,) = h.cycle()
+        assert grant.resources == Resources.parse_reserved("cpus(a):4;mem(a):100")
+
+    def test_roles_below_share_it_and_those_above_do_not(self) -> None:
+        h = self._harness()
+        h.framework("above", "a")
+        h.framework("aside", "a/xx")
+        h.agent("one", "cpus(a/x):4")
+        assert h.cycle() == []
+        h.framework("below", "a/x/y")
+        assert winners(h.cycle()) == [("below", "one")]
+
+    def test_it_comes_with_what_is_for_everybody(self) -> None:
+        h = self._harness()
+        h.framework("f", "a")
+        h.agent("one", "cpus:1;mem:100;cpus(a):4;cpus(b):2;ports(a):[1-9];ports(b):[10-19]")
+        (grant,) = h.cycle()
+        assert grant.resources == Resources.parse_reserved(
+            "cpus:1;mem:100;cpus(a):4;ports(a):[1-9]"
+        )
+
+    def test_what_one_leaves_is_there_for_the_other(self) -> None:
+        h = self._harness()
+        h.framework("f", "a")
+        h.framework("g", "b")
+        h.agent("one", "cpus:2;mem:100;cpus(a):4;cpus(b):4")
+        granted = {grant.framework_id: grant.resources for grant in h.cycle()}
+        assert {one: bundle.plain.scalar("cpus") for one, bundle in granted.items()} in (
+            {"f": 6, "g": 4},
+            {"f": 4, "g": 6},
+        )
+
+    def test_it_counts_in_the_share_of_who_holds_it(self) -> None:
+        h = self._harness()
+        h.framework("f", "a")
+        h.framework("g", "b")
+        h.agent("one", "cpus(a):8")
+        assert winners(h.cycle()) == [("f", "one")]
+        assert h.cluster.held("f", "a") == {"cpus": 8000}
+        assert h.cluster.cluster_total() == {"cpus": 8000}
+
+    def test_a_refusal_of_one_amount_does_not_block_another(self) -> None:
+        h = self._harness()
+        h.framework("f", "a", "b")
+        h.agent("one", "cpus(a):8;cpus(b):8")
+        first, second = h.cycle()
+        assert {first.role, second.role} == {"a", "b"}
+        h.decline(first, seconds=60)
+        assert h.cycle() == []
+        h.give_back(second)
+        assert [grant.role for grant in h.cycle()] == [second.role]
+
+    def test_refined_reservations_go_to_who_knows_of_them(self) -> None:
+        h = self._harness()
+        h.framework("f", "a/x")
+        total = Resources({key_of("cpus", REFINED): 4000, key_of("cpus", REFINED[:1]): 1000})
+        h.agent("two", total)
+        (grant,) = h.cycle()
+        assert grant.resources == Resources.parse_reserved("cpus(a):1")
+        h.framework("g", "a/x", refines=True)
+        (grant,) = h.cycle()
+        assert grant.resources == Resources({key_of("cpus", REFINED): 4000})
+
+    def test_limits_and_guarantees_count_what_is_reserved_as_had(self) -> None:
+        h = self._harness(policies={"a": RolePolicy(limit=amounts(cpus=5))})
+        h.framework("f", "a")
+        h.agent("one", "cpus(a):4;mem:100")
+        h.cycle()
+        h.agent("two", "cpus:8;mem:100")
+        assert [grant.resources.scalar("cpus") for grant in h.cycle()] == [1]
+
+    def test_what_is_reserved_and_free_counts_for_a_guarantee(self) -> None:
+        h = self._harness(policies={"a": RolePolicy(guarantee=amounts(cpus=5))})
+        h.framework("g", "b")
+        h.agent("one", "cpus(a):4")
+        h.agent("two", "cpus:8;mem:100")
+        assert [grant.resources.scalar("cpus") for grant in h.cycle()] == [7]
+
+    def test_a_used_up_limit_does_not_keep_from_what_is_reserved(self) -> None:
+        h = self._harness(policies={"a": RolePolicy(limit=amounts(cpus=0))})
+        h.framework("f", "a")
+        h.agent("one", "cpus:8;mem:100;cpus(a):4;mem(a):50")
+        (grant,) = h.cycle()
+        assert grant.resources == Resources.parse_reserved("cpus(a):4;mem(a):50")
+
+    def test_short_tasks_get_nothing_of_what_is_reserved(self) -> None:
+        h = self._harness(short_share=0.5)
+        h.framework("f", "a")
+        h.agent("one", "cpus:8;mem:100;cpus(a):4")
+        granted = {grant.max_task_s is None: grant.resources for grant in h.cycle()}
+        assert granted[True] == Resources.parse_reserved("cpus:4;mem:50;cpus(a):4")
+        assert granted[False] == Resources.parse("cpus:4;mem:50")
+
+    def test_random_histories_with_reserved_agents_keep_the_rules(self) -> None:
+        for seed in self.reserved_seeds:
+            dice = random.Random(seed)
+            options = random_options(dice)
+            h = AllocatorHarness(self.make(options), options)
+            ReservedRun(h, dice).go(self.reserved_steps)

@@ -1,0 +1,85 @@
+"""Reservations on the wire: what cannot be is refused; names of reserved amounts."""
+
+import pytest
+
+from mesos_py import reserved
+from mesos_py.errors import InvalidResources
+from mesos_py.reserved import Reservation, key_of
+from mesos_py.resources import Resources
+from mesos_py.v1 import types_pb2 as pb
+
+RESERVATION = pb.Resource.ReservationInfo(role="web")
+STATIC = pb.Resource.ReservationInfo(role="web", type=pb.Resource.ReservationInfo.STATIC)
+SIGNED = pb.Resource.ReservationInfo(
+    role="web", type=pb.Resource.ReservationInfo.STATIC, principal="alice"
+)
+DYNAMIC = pb.Resource.ReservationInfo(role="webs/x", type=pb.Resource.ReservationInfo.DYNAMIC)
+NOBODY = pb.Resource.ReservationInfo(role="*", type=pb.Resource.ReservationInfo.STATIC)
+
+
+def reserved_by(**fields):
+    message = pb.Resource(name="cpus", type=pb.Value.SCALAR, scalar=pb.Value.Scalar(value=1))
+    message.MergeFrom(pb.Resource(**fields))
+    return message
+
+
+@pytest.mark.parametrize(
+    ("messages", "why"),
+    [
+        ([reserved_by(role="")], "must not be empty"),
+        ([reserved_by(role="a//b")], "double"),
+        ([reserved_by(reservation=pb.Resource.ReservationInfo())], "must be for a role"),
+        ([reserved_by(role="web", reservation=RESERVATION)], "must not have a role or a type"),
+        ([reserved_by(reservations=[RESERVATION])], "must be STATIC or DYNAMIC"),
+        ([reserved_by(role="web", reservations=[STATIC])], "together with role"),
+        ([reserved_by(reservations=[STATIC, STATIC])], "only the first can be static"),
+        ([reserved_by(reservations=[STATIC, DYNAMIC])], "must be below web"),
+        ([reserved_by(reservations=[NOBODY])], "for all roles"),
+        ([reserved_by(reservations=[SIGNED])], "neither principal nor labels"),
+    ],
+)
+def test_reservations_that_cannot_be_are_refused_with_their_place(messages, why):
+    with pytest.raises(InvalidResources, match=why) as caught:
+        Resources.from_proto("resources", messages)
+    assert caught.value.field.startswith("resources.cpus")
+
+
+def test_too_many_refinements_are_refused():
+    info = pb.Resource.ReservationInfo(role="web", type=pb.Resource.ReservationInfo.DYNAMIC)
+    message = reserved_by(reservations=[info] * (reserved.MAX_REFINED + 1))
+    with pytest.raises(InvalidResources, match="at most"):
+        Resources.from_proto("resources", [message])
+
+
+@pytest.mark.parametrize(
+    ("key", "role", "allowed"),
+    [
+        ("cpus", "web", True),
+        ("cpus(web)", "web", True),
+        ("cpus(web)", "web/x", True),
+        ("cpus(web)", "webs", False),
+        ("cpus(web/x)", "web", False),
+    ],
+)
+def test_a_role_may_have_what_is_for_it_or_above_it(key, role, allowed):
+    assert reserved.is_for(key, role) is allowed
+
+
+def test_names_are_read_as_people_write_them():
+    refined = (Reservation("a"), Reservation("a/x", "dynamic", "alice"))
+    assert key_of("cpus", ()) == "cpus"
+    assert key_of("cpus", refined[:1]) == "cpus(a)"
+    assert key_of("cpus", refined) == 'cpus([["a","static"],["a/x","dynamic","alice"]])'
+
+
+def test_ports_that_are_there_both_ways_are_there_once():
+    both = Resources.parse_reserved("ports:[1-5];ports(a):[4-9];racks:{x};racks(a):{x,y}")
+    assert both.plain == Resources.parse("ports:[1-9];racks:{x,y}")
+
+
+def test_what_must_not_be_reserved_is_told_by_its_role():
+    plain = Resources.parse("cpus:1")
+    assert plain.require_unreserved("needs") is plain
+    with pytest.raises(InvalidResources, match="'ads': what is reserved cannot") as caught:
+        Resources.parse_reserved("cpus:1;mem(ads):5").require_unreserved("needs")
+    assert caught.value.field == "needs.mem"
