@@ -20,6 +20,7 @@ from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
 from mesos_py.http.shapes import pieces, reserved_by_role, text
 from mesos_py.policy import ancestors
+from mesos_py.resources import Resources
 
 DEFAULT_LIMIT: Final = 100
 # Pieces of a page that are put into it at once.
@@ -162,18 +163,20 @@ class Pages:
             for name in ancestors(offer.role):
                 offered.setdefault(name, Counter()).update(sum_up([offer.resources.plain]))
         reserved: dict[str, Counter[str]] = {}
+        unused: dict[str, Counter[str]] = {}
         for agent in c.agents.values():
-            for role, bundle in reserved_by_role(agent.total).items():
-                for name in ancestors(role):
-                    reserved.setdefault(name, Counter()).update(bundle.plain.scalars)
+            if agent.total.has_reserved:
+                _add_reserved(reserved, agent.total)
+                _add_reserved(unused, agent.total - c.ledger.allocated(agent.agent_id))
         made = [
             shapes.role(
                 each,
                 offered.get(each.name, {}),
                 c.ledger.held_under(each.name),
                 reserved.get(each.name, {}),
+                unused.get(each.name, {}),
             )
-            for each in role_messages(c, {})
+            for each in role_messages(c, dict.fromkeys(reserved, 0.0))
         ]
         roles = [text(each) for each in made]
         return await _page({}, {"roles": roles}, Pace(self._slice_s))
@@ -222,6 +225,13 @@ class _Book:
 
     def all_tasks(self) -> list[Task]:
         return [*self.tasks, *self.unreachable, *self.completed]
+
+
+def _add_reserved(sums: dict[str, Counter[str]], bundle: Resources) -> None:
+    """By role: what is reserved for it and for those below it."""
+    for role, own in reserved_by_role(bundle).items():
+        for name in ancestors(role):
+            sums.setdefault(name, Counter()).update(own.plain.scalars)
 
 
 def _registered(c: Cluster) -> list[Agent]:

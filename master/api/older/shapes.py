@@ -221,9 +221,10 @@ def role(
     offered: Mapping[str, int],
     held: Mapping[str, int],
     reserved: Mapping[str, int],
+    unused: Mapping[str, int],
 ) -> Shape:
-    """`offered`, `held` (offers included) and `reserved`: thousandths of what the role, with
-    those below it, has."""
+    """`offered`, `held` (offers included), `reserved` and what of that is `unused` (offered at
+    most): thousandths of what the role, with those below it, has."""
     policy = given.policy
     used = {name: milli - offered.get(name, 0) for name, milli in held.items()}
 
@@ -237,7 +238,7 @@ def role(
             "role": given.name,
             "guarantee": {name: each.value for name, each in sorted(policy.guarantees.items())},
             "limit": {name: each.value for name, each in sorted(policy.limits.items())},
-            "consumed": shown(used),
+            "consumed": shown(Counter(used) + Counter(unused)),
         },
         "resources": shown(held),
         "allocated": shown(used),

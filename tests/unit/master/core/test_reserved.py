@@ -98,6 +98,16 @@ def test_a_task_cannot_take_reserved_for_unreserved_or_the_other_way_round(world
     ]
 
 
+def test_a_limit_is_compared_with_what_is_reserved_too(world):
+    agent = world.agent(resources="cpus(ads):3")
+    framework = world.framework(role="ads")
+    (offer,) = framework.offers()
+    task = world.task("t1", agent.id, text="cpus(ads):2")
+    task.limits["cpus"].value = 1
+    framework.launch(offer, task)
+    assert [each.state for each in framework.updates()] == [pb.TASK_ERROR]
+
+
 def test_a_decline_lets_it_come_back_to_the_role(world):
     agent = world.agent(resources="cpus(ads):3")
     framework = world.framework(role="ads")

@@ -280,3 +280,19 @@ def test_an_agent_shows_what_is_reserved_by_role():
         "reservations": [{"role": "web/x", "type": "STATIC"}],
     }
     assert [each["role"] for each in shape["unreserved_resources_full"]] == ["*", "*"]
+
+
+async def test_a_role_for_which_something_is_reserved_is_a_role():
+    world = World()
+    made = world.agent(resources="cpus:1;mem:100;cpus(ads):3;cpus(ads/x):2")
+    pages = Pages(lambda: world.cluster, lambda: ABOUT, AS_JSON)
+    shown = {each["name"]: each for each in json.loads(await pages.roles())["roles"]}
+    assert list(shown) == ["ads", "ads/x"]
+    assert shown["ads"]["reserved"] == shown["ads"]["quota"]["consumed"] == {"cpus": 5.0}
+    framework = world.framework(role="ads")
+    (offer,) = framework.offers()
+    framework.launch(offer, world.task("t1", made.id, text="cpus(ads):1;cpus:1"))
+    shown = {each["name"]: each for each in json.loads(await pages.roles())["roles"]}
+    assert shown["ads"]["allocated"] == {"cpus": 2.0}
+    assert shown["ads"]["quota"]["consumed"] == {"cpus": 6.0}
+    assert shown["ads/x"]["quota"]["consumed"] == {"cpus": 2.0}
