@@ -110,7 +110,12 @@ class Play:
             self.over(name, TASK_KILLED)
 
     def is_cut_off_or_back(self, number):
-        there = [n.name for n in self.batch.known.values() if n.state in ("up", "down")]
+        """Only what runs comes back."""
+        there = [
+            node.name
+            for node in self.batch.known.values()
+            if node.state in ("up", "down") and node.name in self.running
+        ]
         if name := self.pick(there, number):
             self.batch.change(
                 name, state="up" if self.batch.known[name].state == "down" else "down"
