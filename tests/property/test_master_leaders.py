@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.property.model_campaign import PARTS, Campaign
+from tests.property.model_campaign import ENOUGH, PARTS, Campaign
 from tests.property.model_leaders import LeaderRun
 
 _CAMPAIGN: Final = Campaign(LeaderRun, "MASTER_LEADERS_HISTORY")
@@ -30,6 +30,6 @@ def test_whoever_leads_nothing_that_was_told_is_lost_and_everything_finds_its_en
 
 
 def test_the_histories_have_met_what_they_are_meant_to_meet(lacking):
-    if _CAMPAIGN.met["histories"] < _CAMPAIGN.histories:
-        lacking("all histories in one process")  # not so when workers share them
+    if _CAMPAIGN.met["histories"] < max(_CAMPAIGN.histories, ENOUGH):
+        lacking("enough histories in one process")  # not so when workers share them
     assert [what for what in _MEANT if not _CAMPAIGN.met[what]] == []

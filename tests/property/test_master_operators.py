@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 
-from tests.property.model_campaign import PARTS, Campaign
+from tests.property.model_campaign import ENOUGH, PARTS, Campaign
 from tests.property.model_operators import OperatorRun
 
 _CAMPAIGN: Final = Campaign(OperatorRun, "MASTER_OPERATORS_HISTORY")
@@ -31,6 +31,6 @@ def test_whatever_operators_say_nothing_is_lost_and_everything_finds_its_end(par
 
 
 def test_the_histories_have_met_what_they_are_meant_to_meet(lacking):
-    if _CAMPAIGN.met["histories"] < _CAMPAIGN.histories:
-        lacking("all histories in one process")  # not so when workers share them
+    if _CAMPAIGN.met["histories"] < max(_CAMPAIGN.histories, ENOUGH):
+        lacking("enough histories in one process")  # not so when workers share them
     assert [what for what in _MEANT if not _CAMPAIGN.met[what]] == []
