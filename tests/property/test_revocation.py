@@ -300,18 +300,16 @@ def roles_policies(dice):
 @given(
     seed=st.integers(0, 2**32),
     make=st.sampled_from([DrfAllocator, PriorityAllocator]),
-    short_share=st.sampled_from([0.0, 0.0, 0.25]),
     min_offer_share=st.sampled_from([0.0, 0.0, 0.3]),
     preempt=st.booleans(),
 )
-def test_what_is_taken_back_reaches_the_one_it_was_taken_for(
-    seed, make, short_share, min_offer_share, preempt
-):
+def test_what_is_taken_back_reaches_the_one_it_was_taken_for(seed, make, min_offer_share, preempt):
+    """Where nothing is kept for short tasks: else what others have of the memory there may
+    have to come back first."""
     dice = random.Random(seed)
     h = RevocableHarness(
         make,
         policies=roles_policies(dice),
-        short_share=short_share,
         min_offer_share=min_offer_share,
         preempt=preempt,
     )
@@ -335,6 +333,9 @@ def test_what_is_taken_back_reaches_the_one_it_was_taken_for(
     h.cycle()
     found = h.revocations()
     h.carry_out(found)
+    # What it was offered before may be a part of what it needs there.
+    for grant in [one for one in h.held if one.framework_id == "needy"]:
+        h.decline(grant, 0.0)
     grants = h.cycle()
     for agent_id in {one.agent_id for one in found}:
         there = [one.resources for one in (*h.held,) if one.agent_id == agent_id]
