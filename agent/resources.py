@@ -91,7 +91,9 @@ def _check(merged: Resources) -> None:
 def _of_json(text: str) -> Resources:
     """A list of resources as JSON.  Raises InvalidResources."""
     try:
-        listed = jsonpb.loads(pb.Request, b'{"resources":' + text.encode() + b"}", "resources")
+        listed = jsonpb.loads(
+            pb.Request, b'{"resources":' + text.encode(errors="surrogateescape") + b"}", "resources"
+        )
     except InvalidValue as error:
         raise InvalidResources(error.field, error.value, error.reason) from None
     return Resources.from_proto("resources", listed.resources)

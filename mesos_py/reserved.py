@@ -22,6 +22,10 @@ _TYPES: Final = {Info.STATIC: "static", Info.DYNAMIC: "dynamic"}
 _NUMBERS: Final = {word: number for number, word in _TYPES.items()}
 # Each is a level of the tree of roles.
 MAX_REFINED: Final = 32
+# It is part of a name, of which many are kept.
+MAX_PRINCIPAL: Final = 255
+MAX_LABELS: Final = 32
+MAX_LABEL: Final = 255
 
 
 class Reservation(NamedTuple):
@@ -179,10 +183,25 @@ def _checked(where: str, info: Info, role: str, kind: str) -> Reservation:
             (each.key, each.value if each.HasField("value") else None)
             for each in info.labels.labels
         )
+    _check_sizes(where, principal, labels or ())
     if kind == "static" and (principal is not None or labels is not None):
         reason = "a static reservation has neither principal nor labels"
         raise InvalidResources(f"{where}.principal", principal or "", reason)
     return Reservation(role, kind, principal, labels)
+
+
+def _check_sizes(
+    where: str, principal: str | None, labels: tuple[tuple[str, str | None], ...]
+) -> None:
+    if principal is not None and len(principal.encode()) > MAX_PRINCIPAL:
+        reason = f"must be at most {MAX_PRINCIPAL} bytes"
+        raise InvalidResources(f"{where}.principal", principal, reason)
+    if len(labels) > MAX_LABELS:
+        raise InvalidResources(f"{where}.labels", len(labels), f"must be at most {MAX_LABELS}")
+    for text in (text for label in labels for text in label if text is not None):
+        if len(text.encode()) > MAX_LABEL:
+            reason = f"must be at most {MAX_LABEL} bytes each"
+            raise InvalidResources(f"{where}.labels", text, reason)
 
 
 def mark(message: pb.Resource, key: str) -> None:

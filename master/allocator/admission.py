@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from master.allocator.reservations import Reservations, may_use
 from master.allocator.roles import Roster
+from master.allocator.sums import reserved_scalars
 from mesos_py.allocation import AgentRow, FrameworkRow, Need
 from mesos_py.constraints import Constraint
 from mesos_py.policy import RolePolicy, ancestors
@@ -164,8 +165,11 @@ class Packing:
         self._policies = policies
         self._reservations = reservations
         self._total: dict[str, int] = {}
+        self._reserved_for: dict[str, dict[str, int]] = {}
         for agent in self._agents.values():
             _add(self._total, agent.total.scalars, 1)
+            for role, amounts in reserved_scalars(agent.total).items():
+                _add(self._reserved_for.setdefault(role, {}), amounts, 1)
         self._rows: list[FrameworkRow] = []
         self._room = {agent_id: agent.total for agent_id, agent in self._agents.items()}
         # By framework, role, and whether gpus are needed: agents that may be used.
@@ -249,12 +253,22 @@ class Packing:
             needed = self._needed.get(role, {}).get(name, 0) + wanted.get(role, {}).get(name, 0)
             policy = self._policies.get(role)
             least = policy.guarantee.get(name, 0) if policy is not None else 0
+            # What is reserved for it counts as had.
+            least = max(0, least - self._reserved(role, name))
             own = needed - below.get(role, 0)
             claim = max(least, own + claimed.get(role, 0))
             above = role.rpartition("/")[0]
             claimed[above] = claimed.get(above, 0) + claim
             below[above] = below.get(above, 0) + needed
         return claimed.get("", 0)
+
+    def _reserved(self, role: str, name: str) -> int:
+        """For it and those below it."""
+        return sum(
+            amounts.get(name, 0)
+            for owner, amounts in self._reserved_for.items()
+            if role in ancestors(owner)
+        )
 
     # ---- Bins -----------------------------------------------------------
 

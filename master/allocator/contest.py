@@ -44,7 +44,7 @@ def obstacle(
         return "filtered"
     if contender.min_free and not any(map(offered.plain.contains, contender.min_free)):
         # Not the agent is too small then, but what may be had of it.
-        enough = part.code and any(map(free.contains, contender.min_free))
+        enough = part.code and any(map(free.plain.contains, contender.min_free))
         return part.code if enough else "too-small"
     if not contender.allows(agent.agent_id, agent.host):
         return "constraint"

@@ -266,7 +266,10 @@ class Room:
         """Whether anybody can be granted something in that stage."""
         if self._all_gone and self.gone(agent):
             return False
-        return not self.options.short_share or bool(self._of_length(agent, free, stage, free))
+        if not self.options.short_share or (stage == "long" and free.has_reserved):
+            return True
+        rest = free.unreserved
+        return bool(self._of_length(agent, rest, stage, rest))
 
     def part(
         self,

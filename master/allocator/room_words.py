@@ -16,10 +16,9 @@ def size_words(
     """Of "too-small"."""
     if not room.is_enough(agent, free):
         share = room.options.min_offer_share
-        total = Resources(
-            {name: agent.total.scalars[name] for name in ESSENTIAL if name in agent.total.scalars}
-        )
-        return f"{free} is free, offered from {share:.0%} of its {total} on"
+        whole = agent.total.plain.scalars
+        total = Resources({name: whole[name] for name in ESSENTIAL if name in whole})
+        return f"{free.plain} is free, offered from {share:.0%} of its {total} on"
     least = " or ".join(str(wanted) for wanted in contender.min_free)
     if part.whole and part.whole is not free:
         return f"{part.whole} of it may be offered at a time, wanted from {least} on"

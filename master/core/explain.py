@@ -71,7 +71,7 @@ def _unmet(c: Cluster, framework: Framework, need: pb.Request) -> list[str]:
         rule = " / ".join(str(rule) for rule in framework.constraints.values())
         count = len(agents)
         return [f"{what} an agent with {rule}, and none of the {_agents(count)} is one"]
-    totals = [agent.total.plain for agent in allowed]
+    totals = [agent.total.unreserved for agent in allowed]
     if not any(total.contains(wanted) for total in totals):
         return [f"{what} {_too_large(wanted, totals)}"]
     free = [c.ledger.free(agent.agent_id) for agent in allowed]

@@ -96,7 +96,7 @@ def consumed(c: Cluster, role: str) -> dict[str, int]:
     taken back, and with what is reserved for them, used or not."""
     found = dict(c.ledger.held_under(role))
     for agent in c.agents.values():
-        if agent.total.has_reserved:
+        if agent.total.has_reserved and agent.unreachable is None:
             _add(found, _reserved_under(agent.total, role), 1)
             for holder, resources in c.ledger.allocations(agent.agent_id).items():
                 if is_under(holder.role, role):

@@ -7,6 +7,7 @@ in what is free (`mesos_py.reserved`).
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from mesos_py.allocation import Allocator, AllocatorOptions
@@ -74,6 +75,18 @@ class AllocatorReservedContract:
         assert grant.resources == Resources.parse_reserved(
             "cpus:1;mem:100;cpus(a):4;ports(a):[1-9]"
         )
+
+    def test_what_is_left_of_it_is_offered_where_room_is_kept_for_short_tasks(self) -> None:
+        h = self._harness(short_share=0.5, short_max_s=60.0)
+        h.framework("f", "a")
+        h.agent("one", "cpus(a):4;mem(a):400")
+        (grant,) = h.cycle()
+        assert grant.max_task_s is None
+        h.give_back(grant)
+        used = Resources.parse_reserved("cpus(a):3;mem(a):300")
+        h.cluster.hold(replace(grant, resources=used))
+        (again,) = h.cycle()
+        assert again.resources == Resources.parse_reserved("cpus(a):1;mem(a):100")
 
     def test_what_one_leaves_is_there_for_the_other(self) -> None:
         h = self._harness()

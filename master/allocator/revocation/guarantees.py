@@ -61,7 +61,9 @@ class Guarantees:
         options: AllocatorOptions,
         states_needs: States,
         on_failure: OnFailure,
+        reserved: Amounts = _NOTHING,
     ) -> None:
+        """`reserved`: so much of the cluster is somebody's already, and nobody's fair share."""
         self._view = view
         self._states_needs = states_needs
         self._on_failure = on_failure
@@ -74,7 +76,8 @@ class Guarantees:
         for name in sorted({name for name, total in totals.items() if total > 0} | named):
             left = 0
             if options.fair_guarantee and name not in options.unfair:
-                left = max(0, totals.get(name, 0) - root.set_aside(name))
+                shared = totals.get(name, 0) - reserved.get(name, 0)
+                left = max(0, shared - root.set_aside(name))
             self._give(root, name, left, options.fair_guarantee)
 
     def of(self, framework_id: str, role: str) -> Amounts:

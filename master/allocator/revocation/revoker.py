@@ -23,6 +23,7 @@ from master.allocator.revocation.progress import Pair, Progress, drop
 from master.allocator.revocation.spare import Spare
 from master.allocator.roles import Contender, Roster
 from master.allocator.room import Room
+from master.allocator.sums import reserved_scalars
 from mesos_py.allocation import (
     AgentRow,
     AllocatorOptions,
@@ -339,7 +340,14 @@ class Revoker:
         return self._roles.get(framework_id, ())
 
     def guarantees(self, view: ClusterView, on_failure: OnFailure = lambda *_: None) -> Guarantees:
-        return Guarantees(self._roster, view, self._options, self._states_needs, on_failure)
+        reserved: dict[str, int] = {}
+        for agent in self._agents.values():
+            if agent.active and agent.total.has_reserved:
+                for amounts in reserved_scalars(agent.total).values():
+                    add(reserved, amounts)
+        return Guarantees(
+            self._roster, view, self._options, self._states_needs, on_failure, reserved
+        )
 
     def total(self, framework_id: str, role: str) -> Amounts:
         """All that the framework needs in the role."""

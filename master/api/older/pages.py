@@ -165,7 +165,7 @@ class Pages:
         reserved: dict[str, Counter[str]] = {}
         unused: dict[str, Counter[str]] = {}
         for agent in c.agents.values():
-            if agent.total.has_reserved:
+            if agent.total.has_reserved and agent.unreachable is None:
                 _add_reserved(reserved, agent.total)
                 _add_reserved(unused, agent.total - c.ledger.allocated(agent.agent_id))
         made = [

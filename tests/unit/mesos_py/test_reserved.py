@@ -23,6 +23,22 @@ def reserved_by(**fields):
     return message
 
 
+def dynamic(**fields):
+    kind = pb.Resource.ReservationInfo.DYNAMIC
+    info = pb.Resource.ReservationInfo(role="web", type=kind, **fields)
+    return reserved_by(reservations=[info])
+
+
+def labels(count, value="v"):
+    return pb.Labels(labels=[pb.Label(key=f"k{n}", value=value) for n in range(count)])
+
+
+def test_reservations_have_principals_and_labels_of_some_length():
+    message = dynamic(principal="p" * 255, labels=labels(32, "v" * 255))
+    (again,) = Resources.from_proto("it", [message]).to_proto()
+    assert again.reservations == message.reservations
+
+
 @pytest.mark.parametrize(
     ("messages", "why"),
     [
@@ -36,6 +52,9 @@ def reserved_by(**fields):
         ([reserved_by(reservations=[STATIC, DYNAMIC])], "must be below web"),
         ([reserved_by(reservations=[NOBODY])], "for all roles"),
         ([reserved_by(reservations=[SIGNED])], "neither principal nor labels"),
+        ([dynamic(principal="p" * 256)], "principal.*at most 255 bytes"),
+        ([dynamic(labels=labels(33))], "labels.*at most 32"),
+        ([dynamic(labels=labels(1, "é" * 128))], "labels.*at most 255 bytes"),
     ],
 )
 def test_reservations_that_cannot_be_are_refused_with_their_place(messages, why):

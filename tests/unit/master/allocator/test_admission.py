@@ -161,7 +161,7 @@ def test_judging_again_changes_nothing_for_those_who_wait_and_can_be_explained()
     # Asked before the first cycle, when nobody has been judged yet.
     (skip,) = h.allocator.explain("f", h.cluster, h.now_s)
     assert skip.code == "not-admitted"
-    assert h.allocator.waiting() == {}
+    assert why(h, "b") == ""
     assert h.cycle() == []
     assert skip.message.endswith(h.allocator.waiting()["f"])
 
@@ -186,3 +186,13 @@ def test_a_constraint_is_tried_once_on_each_agent_however_many_needs_there_are()
     assert why(h) == ""
     # The offers that it is sent then ask, and so does the harness, which checks them.
     assert CountingConstraint.asked <= 3 * 20
+
+
+def test_a_guarantee_that_reservations_cover_takes_nothing_from_others():
+    options = AllocatorOptions(policies={"a": RolePolicy(guarantee={"cpus": 4000})})
+    h = AllocatorHarness(DrfAllocator(options), options)
+    h.agent("one", "cpus(a/x):4;mem(a/x):10")
+    h.agent("two", "cpus:8;mem:1000")
+    h.framework("b", "b", needs=(Need("b", Resources.parse("cpus:8;mem:10"), 1, "", True),))
+    assert why(h, "b") == ""
+    assert [grant.agent_id for grant in h.held] == ["two"]

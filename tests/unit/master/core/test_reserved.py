@@ -5,6 +5,7 @@ import pytest
 
 from master.core import quotas
 from mesos_py.resources import EMPTY, Resources
+from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import World
@@ -156,3 +157,45 @@ def test_what_is_reserved_for_a_role_counts_in_its_quota_once(world):
     assert quotas.consumed(world.cluster, "ads") == {"cpus": 4000}
     framework.launch(offer, world.task("t1", agent.id, text="cpus(ads):2;cpus:1"))
     assert quotas.consumed(world.cluster, "ads") == {"cpus": 5000}
+
+
+def test_what_an_agent_that_is_gone_had_reserved_counts_no_more(world):
+    agent = world.agent(resources="cpus:1;cpus(ads):3")
+    agent.disconnect()
+    world.advance(3600)
+    assert world.cluster.agents[agent.id].unreachable is not None
+    assert quotas.consumed(world.cluster, "ads") == {}
+    world.agent(resources="cpus:1;cpus(ads):3")
+    assert quotas.consumed(world.cluster, "ads") == {"cpus": 3000}
+
+
+@pytest.mark.parametrize("more", ["", ";cpus(ads):12;mem(ads):1200"])
+def test_what_is_reserved_is_nobodys_fair_share(world, more):
+    """So what is taken back for those that need it is the same."""
+    agent = world.agent(resources="cpus:4;mem:400" + more)
+    first = world.framework("f", role="b")
+    (offer,) = first.offers()
+    tasks = [world.task(f"t{n}", agent.id, text="cpus:1;mem:100") for n in range(4)]
+    first.launch(offer, *tasks)
+    for task in tasks:
+        agent.report(task.task_id.value, pb.TASK_RUNNING, first)
+    second = world.framework("g", role="c")
+    needs = [pb.Request(resources=amount("cpus:1;mem:100").to_proto(), count=2)]
+    second.call(type=sched.Call.REQUEST, request=sched.Call.Request(requests=needs))
+    killed = []
+    for _ in range(20):
+        world.advance(1)
+        agent.pong()
+        killed += agent.take(agent_pb2.Event.KILL_TASK)
+    assert len(killed) == 2
+
+
+def test_why_a_task_is_not_launched_is_kept_in_few_words(world):
+    world.agent(resources=TOTAL)
+    framework = world.framework(role="ads")
+    (offer,) = framework.offers()
+    text = "names:{" + ",".join(f"n{n}" for n in range(5000)) + "}"
+    framework.launch(offer, world.task("t1", text=text))
+    (update,) = framework.updates()
+    assert update.state == pb.TASK_ERROR
+    assert len(update.message) <= 2000
