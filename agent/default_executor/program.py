@@ -14,7 +14,7 @@ from agent.fetcher.fetcher import Limits
 def command_line(limits: Limits) -> tuple[str, ...]:
     """`limits`: what fetching for its tasks is held to.  There is no cache."""
     given = json.dumps(asdict(limits))
-    return (sys.executable, "-P", "-X", "utf8", "-m", "agent.default_executor", given)
+    return (sys.executable, "-P", "-s", "-X", "utf8", "-m", "agent.default_executor", given)
 
 
 def limits_of(given: str) -> Limits:

@@ -298,7 +298,8 @@ async def _started(job: Job, user: User, errors: IO[bytes]) -> asyncio.subproces
         "HOME": await asyncio.to_thread(_home, user.uid),
     }
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-X", "utf8", "-m", "agent.fetcher"),
+        # -s: what lies in that HOME is not to be run before it has that user's rights only.
+        *(sys.executable, "-P", "-s", "-X", "utf8", "-m", "agent.fetcher"),
         env=environment,
         cwd="/",
         stdin=asyncio.subprocess.PIPE,
