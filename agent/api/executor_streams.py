@@ -62,8 +62,8 @@ class ExecutorStreams:
     def send(self, key: ExecutorKey, event: Event) -> None:
         stream = self._streams.get(key)
         if stream is not None:
-            payload = len(event.message.data) if event.type == Event.MESSAGE else 0
-            stream.put(event, 512 + payload)
+            # Tasks may be as large as messages.
+            stream.put(event, 512 + event.ByteSize())
 
     def close_stream(self, key: ExecutorKey, reason: str) -> None:
         """End the executor's stream once what was sent before is out."""

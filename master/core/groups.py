@@ -15,6 +15,13 @@ from mesos_py.v1 import types_pb2 as pb
 
 _MIN_CPUS: Final = 0.01
 _MIN_MEM_MB: Final = 32.0
+# The executor is sent with each of the tasks, and an agent takes messages of 32 MB.
+MAX_BYTES: Final = 16 * 1024 * 1024
+
+
+def sent_bytes(group: pb.Offer.Operation.LaunchGroup) -> int:
+    """About how large it is when each of its tasks has the executor with it."""
+    return group.ByteSize() + len(group.task_group.tasks) * group.executor.ByteSize()
 
 
 def complete(group: pb.Offer.Operation.LaunchGroup, framework: Framework) -> list[pb.TaskInfo]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from master.core import groups, offer_numbers, statuses
 from master.core import offers as offering
@@ -14,7 +14,14 @@ from master.core.records import Agent, Executor, Framework, Offer, Task, cost_of
 from master.core.validate import executor_resources, require_role, task_resources
 from mesos_py.clock import Now
 from mesos_py.enums import name_of
-from mesos_py.errors import InsufficientResources, InvalidValue, MesosPyError, shown
+from mesos_py.errors import (
+    InsufficientResources,
+    InvalidValue,
+    MesosPyError,
+    TooLarge,
+    shortened,
+    shown,
+)
 from mesos_py.resources import EMPTY, Resources, total
 from mesos_py.states import TASK_DROPPED, TASK_ERROR
 from mesos_py.v1 import agent_pb2
@@ -23,6 +30,9 @@ from mesos_py.v1 import types_pb2 as pb
 
 Operation = pb.Offer.Operation
 Reason: TypeAlias = pb.TaskStatus.Reason.ValueType
+
+# Characters of what is kept with a task that was not launched.
+_MAX_WHY: Final = 2_000
 
 
 @dataclass(slots=True)
@@ -52,6 +62,8 @@ class Acceptance:
         self.orders: list[Order] = []
         self.executors: dict[str, Executor] = {}
         self.errors: list[tuple[pb.TaskInfo, Reason, MesosPyError]] = []
+        # Of all groups of the call, refused ones too.
+        self._group_bytes = 0
         self._multi_role = framework.multi_role
 
     def take(self, c: Cluster, info: pb.TaskInfo, now: Now) -> None:
@@ -63,6 +75,10 @@ class Acceptance:
     def take_group(self, c: Cluster, group: pb.Offer.Operation.LaunchGroup, now: Now) -> None:
         """Plan all tasks of a group; raises what is wrong with one of them, or with all, and
         then plans none."""
+        self._group_bytes += groups.sent_bytes(group)
+        if self._group_bytes > groups.MAX_BYTES:
+            text = f"the groups of the call are {self._group_bytes} bytes, with their executors"
+            raise TooLarge(f"{text}, at most {groups.MAX_BYTES} are taken", field="task_group")
         infos = groups.complete(group, self.framework)
         order = Order(group=True)
         before = (self.left, len(self.claims), len(self.tasks), len(self.executors))
@@ -350,10 +366,12 @@ def fail(
 ) -> None:
     """The task is not launched: TASK_ERROR, and a place in the history."""
     framework = plan.framework
+    # It is kept, and names what a framework has sent.
+    why = shortened(error.message, _MAX_WHY)
     c.counters["tasks_invalid"] += 1
     c.tally(framework, error.code, f"task {shown(info.task_id.value)}: {error.message}", now)
     status = statuses.master_status(
-        info.task_id.value, plan.agent.agent_id, TASK_ERROR, reason, error.message, now
+        info.task_id.value, plan.agent.agent_id, TASK_ERROR, reason, why, now
     )
     task_id = info.task_id.value
     if task_id and task_id not in framework.tasks and task_id not in framework.unreachable_tasks:

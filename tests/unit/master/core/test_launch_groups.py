@@ -246,3 +246,28 @@ def test_what_is_wrong_with_one_is_told_of_all(scene, what, words):
     assert words in of_all(failed)
     assert scene.runs() == []
     assert scene.used == EMPTY
+
+
+def test_a_group_that_is_too_large_with_its_executor_in_each_task_is_refused(scene):
+    executor = scene.custom_executor()
+    executor.data = b"x" * 1_000_000
+    tasks = [scene.world.task(f"t{n}", text="cpus:0.001;mem:1") for n in range(17)]
+    failed = scene.accept(scene.group(*tasks, executor=executor))
+    assert len(failed) == 17
+    assert "at most 16777216" in of_all(failed)
+    assert scene.runs() == []
+
+
+def test_groups_of_one_call_have_one_limit_together(scene):
+    executor = scene.custom_executor()
+    executor.data = b"x" * 1_000_000
+    groups = [
+        scene.group(
+            *(scene.world.task(f"{g}-{n}", text="cpus:0.001;mem:1") for n in range(8)),
+            executor=executor,
+        )
+        for g in range(2)
+    ]
+    failed = scene.accept(*groups)
+    assert set(failed) == {f"1-{n}" for n in range(8)}
+    assert [name[:2] for _, names, _ in scene.runs() for name in names] == ["0-"] * 8
