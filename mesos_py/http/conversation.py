@@ -40,6 +40,9 @@ CALL_S: Final = 60.0
 # A larger body is given to aiohttp in pieces: it warns of those that it gets at once.
 _LARGE: Final = 512 * 1024
 _MAX_REASON: Final = 1_000
+# Masters that have just started do not know all their paths yet; who is too slow, or comes too
+# often, may come again.
+_NOT_YET: Final = frozenset({404, 408, 429})
 
 
 @dataclass(frozen=True)
@@ -120,7 +123,10 @@ class HttpConversation(Conversation[Any, Any], Generic[Call, Event]):
         try:
             async with self._request(self._opening.calls[0], {}, None) as answer:
                 if answer.status != 200:
-                    return await self._failure(answer)
+                    failure = await self._failure(answer)
+                    if answer.status in _NOT_YET:
+                        return Unavailable(failure.message, address=self._peer)
+                    return failure
                 headers = dict(self._headers)
                 if STREAM_ID in answer.headers:
                     headers[STREAM_ID] = answer.headers[STREAM_ID]

@@ -150,6 +150,10 @@ def parse(master: str | Detector) -> tuple[Detector, Dial]:
     if scheme.startswith("https://"):
         raise InvalidValue("master", hide_credentials(text), "must be http://: there is no TLS")
     if not scheme.startswith(HTTP):
+        if "@" in text and not scheme.startswith("zk://"):
+            # Whatever was meant, a secret may stand before it.
+            reason = "must be host:port, http://..., zk://... or http+zk://..."
+            raise InvalidValue("master", "...@" + text.rpartition("@")[2], reason)
         return parse_master(master), RpcLine
     credentials, at, places = text[len(HTTP) :].rpartition("@")
     headers: dict[str, str] = {}

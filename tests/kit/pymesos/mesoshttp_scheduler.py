@@ -95,9 +95,9 @@ def main():
     for line in sys.stdin:
         [(what, value)] = json.loads(line).items()
         if what == "stop":
-            told.driver.tearDown()
-            # Nobody is to come back.
+            # Nobody is to come back when the stream ends.
             told.client.tearDown()
+            told.driver.tearDown()
             loop.join()
             break
         getattr(told, what)(value)

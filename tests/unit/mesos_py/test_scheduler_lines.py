@@ -60,6 +60,10 @@ async def test_credentials_go_with_each_call():
         "http://me:hunter2@h",
         "http://me:hunter2@",
         "http+zk://me:hunter2@z",
+        "htp://me:hunter2@h:5050",
+        "http//me:hunter2@h:5050",
+        "http:/me:hunter2@h:5050",
+        "me:hunter2@h:5050",
     ],
 )
 def test_what_cannot_be_is_refused_without_its_secret(text):
