@@ -16,7 +16,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 # By this variable a process is known that has left its container's session.
@@ -76,10 +76,20 @@ class _Group:
 class Processes:
     """All containers' processes.  `reap` after each SIGCHLD; single-threaded."""
 
-    def __init__(self, *, shared: bool = False, marker: bytes = MARKER) -> None:
+    def __init__(
+        self,
+        *,
+        shared: bool = False,
+        marker: bytes = MARKER,
+        others: Callable[[int], bool] | None = None,
+    ) -> None:
         """`shared`: this process has other children too, which are left alone.
-        `marker`: the variable that names the container, "=" included."""
+        `marker`: the variable that names the container, "=" included.
+        `others`: with `shared`, whether a child may be one that somebody else waits for.
+        What else has ended is reaped, as what a container has left behind while it runs;
+        `reap` also when that may have become less.  None: all may be."""
         self._shared = shared
+        self._others = others
         self._marker = marker
         self._groups: dict[str, _Group] = {}
         # First processes and known orphans that are not reaped.
@@ -179,6 +189,7 @@ class Processes:
                 else:
                     if found:
                         yield pid, status
+            yield from self._wait_for_orphans()
             return
         while True:
             try:
@@ -188,6 +199,20 @@ class Processes:
             if pid == 0:
                 return
             yield pid, status
+
+    def _wait_for_orphans(self) -> Iterator[tuple[int, int]]:
+        if self._others is None:
+            return
+        while (pid := _first_ended()) is not None:
+            if self._others(pid):
+                break
+            yield from _reaped(pid)
+        else:
+            return
+        # As long as that one is there it hides those behind it.
+        for pid in children():
+            if not self._others(pid):
+                yield from _reaped(pid)
 
     def _adopt(self) -> bool:
         """Find out whose the children are that are no first processes; whether any is new."""
@@ -259,6 +284,31 @@ def children() -> list[int]:
                 if thread.name == str(os.getpid()):
                     return _children_by_search()  # a kernel without CONFIG_PROC_CHILDREN
     return found
+
+
+def _first_ended() -> int | None:
+    """One of our children that has ended; it is not reaped."""
+    try:
+        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return None
+    return found.si_pid if found is not None else None
+
+
+def _reaped(pid: int) -> Iterator[tuple[int, int]]:
+    """The child and its status, if it has ended and nobody was faster."""
+    with contextlib.suppress(ChildProcessError):
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            yield pid, status
+
+
+def leads_session(pid: int) -> bool:
+    """False if it is gone."""
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return False
 
 
 def _children_by_search() -> list[int]:

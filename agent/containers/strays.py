@@ -8,7 +8,6 @@ the agent had started become init's, and are `adrift`.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from agent.containers.processes import (
     Processes,
     children,
     container_of,
+    leads_session,
     start_ticks,
 )
 from agent.containers.settling import UNSEEN
@@ -108,7 +108,7 @@ def just_started(container_id: str) -> int | None:
     is one.  One that is in the middle of an exec is waited for: a moment."""
     until_s = time.monotonic() + _EXEC_S
     while True:
-        leaders = {pid: container_of(pid) for pid in children() if _leads_session(pid)}
+        leaders = {pid: container_of(pid) for pid in children() if leads_session(pid)}
         pid = next((pid for pid, marked in leaders.items() if marked == container_id), None)
         unsure = any(marked is None and start_ticks(pid) for pid, marked in leaders.items())
         if pid is not None or not unsure or time.monotonic() > until_s:
@@ -117,10 +117,3 @@ def just_started(container_id: str) -> int | None:
     if pid is None and (found := adrift.find(container_id, None, 0)) is not None:
         pid = found.pid
     return pid
-
-
-def _leads_session(pid: int) -> bool:
-    try:
-        return os.getsid(pid) == pid
-    except ProcessLookupError:
-        return False

@@ -13,6 +13,7 @@ from agent.containers.processes import (
     UNSURE_RETRY_S,
     Processes,
     become_subreaper,
+    leads_session,
 )
 from agent.containers.spawn import Spawner, StartError, StartRequest
 from agent.containers.users import User, Users
@@ -45,7 +46,7 @@ class TaskProcesses:
         self._users = Users()
         self._spawner = Spawner(directory)
         # What is fetched with is our child as well.
-        self._processes = Processes(shared=True, marker=description.MARKER)
+        self._processes = Processes(shared=True, marker=description.MARKER, others=self._may_fetch)
         # Tasks that are being fetched for.
         self._preparing: dict[str, asyncio.Task[None]] = {}
         become_subreaper()
@@ -66,6 +67,8 @@ class TaskProcesses:
 
         def fetched(done: asyncio.Task[None]) -> None:
             del self._preparing[task_id]
+            # What could have been its process, and had ended.
+            asyncio.get_running_loop().call_soon(self._reap)
             error = None if done.cancelled() else done.exception()
             if done.cancelled():
                 self._failed(task_id, "it was stopped while it was fetched for")
@@ -111,6 +114,10 @@ class TaskProcesses:
         found = Path(self._directory).stat()
         if user.uid not in (0, found.st_uid) and found.st_mode & _PASSABLE != _PASSABLE:
             Path(self._directory).chmod(stat.S_IMODE(found.st_mode) | _PASSABLE)
+
+    def _may_fetch(self, pid: int) -> bool:
+        """Those processes lead sessions, and are waited for by the fetch."""
+        return bool(self._preparing) and leads_session(pid)
 
     def signal(self, task_id: str, number: int) -> None:
         waiting = self._preparing.get(task_id)

@@ -207,6 +207,13 @@ def test_what_a_task_leaves_behind_is_gone_before_its_end_is_told(cluster, frame
     assert gone(int(output(cluster, framework, "leaves")))
 
 
+def test_what_a_running_task_leaves_behind_is_reaped_when_it_ends(cluster, framework):
+    launch(framework, {"leaves": f"for i in 1 2 3 4 5; do (true &); done; {STAY}"})
+    pid = pid_of(cluster, framework, "leaves")
+    executor = psutil.Process(psutil.Process(pid).ppid())
+    until(lambda: [child.pid for child in executor.children()] == [pid])
+
+
 def test_the_end_of_the_executor_is_the_end_of_its_tasks(cluster, framework):
     launch(framework, {"a": STAY, "b": DEAF})
     pids = [pid_of(cluster, framework, name) for name in ("a", "b")]

@@ -103,6 +103,30 @@ def test_a_stranger_delays_the_end_of_one_container_and_not_of_the_next(start, m
     assert looks == [1, 0]
 
 
+def test_what_a_running_container_has_left_behind_is_reaped_and_nobody_elses(start):
+    """Also behind one that somebody else waits for, which the kernel names first."""
+    somebodys = start(["/bin/true"], {})
+    orphans = [start(["/bin/true"], {}) for _ in range(3)]
+    first = start(SLEEP, {"MESOS_CONTAINER_ID": "c-1"})
+    failed = start(["/bin/false"], {"MESOS_CONTAINER_ID": "c-2"})
+    ours = {process.pid for process in (*orphans, first)}
+    mine = processes.Processes(shared=True, others=lambda pid: pid not in ours)
+    mine.add("c-1", first.pid)
+    for process in (somebodys, failed, *orphans):
+        ended(process)
+    assert mine.reap() == []
+    assert ours & set(processes.children()) == {first.pid}
+    mine.add("c-2", failed.pid)
+    told: list[processes.Gone] = []
+    while not told:
+        told = mine.reap()
+    assert [(each.container_id, each.status) for each in told] == [("c-2", 256)]
+    assert mine.running() == [("c-1", first.pid)]
+    assert somebodys.wait() == 0
+    for process in (failed, *orphans):
+        process.returncode = 0  # it was reaped past Popen
+
+
 @pytest.mark.parametrize(
     ("inherited", "own"), [("-900\n", "0"), ("0\n", "0\n"), ("300\n", "300\n")]
 )
