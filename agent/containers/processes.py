@@ -6,6 +6,9 @@ kernel lists for us, other than first processes, are exactly the heads of what i
 left.  So a container is empty when none of them is its own, without looking through
 all processes of the machine.
 
+Where one executor has several tasks each leads a group in the executor's session: by that
+the warden knows them, whatever their environment, when the executor is killed.
+
 The warden imports this module: it must stay small (no mesos_py, no grpc).
 """
 
@@ -19,7 +22,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-# By this variable a process is known that has left its container's session.
+# By this variable a process is known that has left its container's session or group.
 MARKER: Final = b"MESOS_CONTAINER_ID="
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _ENDED: Final = b"Z"
@@ -117,7 +120,8 @@ class Processes:
         return [(group.container_id, group.pid) for group in self._groups.values()]
 
     def add(self, container_id: str, pid: int) -> None:
-        """`pid` is a child of ours that leads its session: a container's first process."""
+        """`pid` is a child of ours that leads its session, or its group in our session: a
+        container's first process."""
         group = _Group(container_id, pid)
         self._groups[container_id] = group
         self._owner[pid] = group
@@ -221,10 +225,10 @@ class Processes:
         before, self._unsure = self._unsure, {}
         found = False
         now_s = time.monotonic()
-        by_session = {group.pid: group for group in self._groups.values()} if unknown else {}
+        by_pid = {group.pid: group for group in self._groups.values()} if unknown else {}
         for pid in unknown - self._strangers:
             try:
-                group = by_session.get(os.getsid(pid))
+                group = by_pid.get(os.getsid(pid)) or by_pid.get(os.getpgid(pid))
             except ProcessLookupError:
                 continue
             if group is None and (marked := container_of(pid, self._marker)) is not None:

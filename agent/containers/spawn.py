@@ -15,7 +15,7 @@ import os
 import resource
 import select
 import signal
-from typing import Final, NoReturn, NotRequired, TypedDict
+from typing import Any, Final, NoReturn, NotRequired, TypedDict
 
 from agent.containers import sandbox
 
@@ -26,6 +26,9 @@ _TO_DEFAULT: Final = tuple(sorted(signal.valid_signals() - {signal.SIGKILL, sign
 
 # A process that joins a frozen cgroup does not get to its program: so long it is waited for.
 _JOIN_S: Final = 0.25
+
+# What becomes a process's input, output and error output.
+Stdio = tuple[int, int, int]
 
 
 class StartRequest(TypedDict):
@@ -62,7 +65,10 @@ class Spawner:
     Changes the working directory of this process for moments: single-threaded only.
     """
 
-    def __init__(self, work_dir: str) -> None:
+    def __init__(self, work_dir: str, *, sessions: bool = True) -> None:
+        """`sessions`: each process leads a session of its own; else it leads a process
+        group in ours."""
+        self._sessions = sessions
         self._root = os.open(work_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
 
@@ -93,13 +99,14 @@ class Spawner:
         special = request["user"] or request["enter"] or request["namespaces"]
         forked = bool(special or request["rlimits"])
         exe, env = request["exe"], request["env"]
+        stdio = (self._null, out, err)
         candidates = _candidates(exe, env)
         failure: OSError | None = None
         for path in candidates:
             try:
                 if forked:
-                    return _fork(request, path, (self._null, out, err), patience_s)
-                return _posix_spawn(request, path, self._null, out, err)
+                    return _fork(request, path, stdio, patience_s, session=self._sessions)
+                return _posix_spawn(request, path, stdio, session=self._sessions)
             except OSError as error:
                 # As execvp: the next directory, unless something is wrong with this one.
                 if failure is None or error.errno not in (errno.ENOENT, errno.ENOTDIR):
@@ -153,19 +160,16 @@ def _why(error: Exception) -> str:
     return str(error)
 
 
-def _posix_spawn(request: StartRequest, path: str, null: int, out: int, err: int) -> int:
+def _posix_spawn(request: StartRequest, path: str, stdio: Stdio, *, session: bool) -> int:
+    own: dict[str, Any] = {"setsid": True} if session else {"setpgroup": 0}
     return os.posix_spawn(
         path,
         request["argv"],
         request["env"],
-        file_actions=[
-            (os.POSIX_SPAWN_DUP2, null, 0),
-            (os.POSIX_SPAWN_DUP2, out, 1),
-            (os.POSIX_SPAWN_DUP2, err, 2),
-        ],
-        setsid=True,
+        file_actions=[(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(stdio)],
         setsigmask=(),
         setsigdef=_TO_DEFAULT,
+        **own,
     )
 
 
@@ -184,14 +188,14 @@ class _StageError(OSError):
 
 
 def _fork(
-    request: StartRequest, path: str, stdio: tuple[int, int, int], patience_s: float | None
+    request: StartRequest, path: str, stdio: Stdio, patience_s: float | None, *, session: bool
 ) -> int:
     """As posix_spawn: the child tells through a pipe why it failed; exec closes it."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
     try:
         pid = os.fork()
         if pid == 0:
-            _child(request, path, stdio, writing)
+            _child(request, path, stdio, writing, session=session)
     except BaseException:
         os.close(reading)
         raise
@@ -212,11 +216,16 @@ def _fork(
     raise OSError(int(number), os.strerror(int(number)))
 
 
-def _child(request: StartRequest, path: str, stdio: tuple[int, int, int], writing: int) -> NoReturn:
+def _child(
+    request: StartRequest, path: str, stdio: Stdio, writing: int, *, session: bool
+) -> NoReturn:
     """In the new process: never returns, and runs nothing of the parent's clean-up."""
     stage = ""
     try:
-        os.setsid()
+        if session:
+            os.setsid()
+        else:
+            os.setpgid(0, 0)
         for file in request["enter"]:
             stage = f"cannot enter {file}"
             _enter(file)

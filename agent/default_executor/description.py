@@ -10,7 +10,7 @@ from agent.core.launch import argv_of
 from agent.core.records import TASKS
 from mesos_py.v1 import types_pb2 as pb
 
-# By this variable a process is known that has left its task's session.
+# By this variable a process is known that has left its task's process group.
 MARKER: Final = b"MESOS_TASK_ID="
 
 # What the agent has told its executor, and that alone.

@@ -44,7 +44,8 @@ class TaskProcesses:
         self._failed = failed
         self._ended = ended
         self._users = Users()
-        self._spawner = Spawner(directory)
+        # In our session: by that the warden knows them when we are gone.
+        self._spawner = Spawner(directory, sessions=False)
         # What is fetched with is our child as well.
         self._processes = Processes(shared=True, marker=description.MARKER, others=self._may_fetch)
         # Tasks that are being fetched for.

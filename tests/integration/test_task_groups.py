@@ -5,6 +5,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -215,10 +216,11 @@ def test_what_a_running_task_leaves_behind_is_reaped_when_it_ends(cluster, frame
 
 
 def test_the_end_of_the_executor_is_the_end_of_its_tasks(cluster, framework):
-    launch(framework, {"a": STAY, "b": DEAF})
-    pids = [pid_of(cluster, framework, name) for name in ("a", "b")]
+    launch(framework, {"a": STAY, "b": DEAF, "c": "echo $$; exec env -i sleep 1000"})
+    pids = [pid_of(cluster, framework, name) for name in ("a", "b", "c")]
+    until(lambda: b"MESOS" not in Path(f"/proc/{pids[2]}/environ").read_bytes())
     os.kill(psutil.Process(pids[0]).ppid(), signal.SIGKILL)
-    for name in ("a", "b"):
+    for name in ("a", "b", "c"):
         status = framework.status(name, TASK_FAILED)
         assert status.reason == TaskStatus.REASON_EXECUTOR_TERMINATED
     assert all(gone(pid) for pid in pids)

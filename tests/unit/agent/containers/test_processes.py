@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 
 import pytest
 
@@ -10,13 +11,48 @@ from tests.kit.waiting import until
 
 SLEEP = ["/bin/sleep", "600"]
 
+# A warden whose one container starts two processes, one by each way, and is killed.
+WARDEN = """
+import os, resource, signal, sys
+from agent.containers.processes import Processes, become_subreaper, children
+from agent.containers.spawn import Spawner, StartRequest
+
+become_subreaper()
+reading, writing = os.pipe()
+executor = os.fork()
+if executor == 0:
+    os.setsid()
+    spawner = Spawner(sys.argv[1], sessions=False)
+    for name, rlimits in (("spawned", []), ("forked", [(resource.RLIMIT_CORE, 0, 0)])):
+        spawner.start(StartRequest(
+            id=name, exe="/bin/sleep", argv=["sleep", "600"], env={}, sandbox=[name],
+            owner=(os.getuid(), os.getgid()), user=None, enter=[], namespaces=[], rlimits=rlimits,
+        ))
+    os.write(writing, b"!")
+    signal.pause()
+os.close(writing)
+assert os.read(reading, 1)
+mine = Processes()
+mine.add("c-1", executor)
+os.kill(executor, signal.SIGKILL)
+while not (told := mine.reap()):
+    pass
+print(told[0].container_id, "left:", children())
+mine.kill_all()
+"""
+
 
 @pytest.fixture
 def start():
     started = []
 
-    def start(argv: list[str], env: dict[str, str]) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(argv, env=env, start_new_session=True)
+    def start(
+        argv: list[str], env: dict[str, str], group: int | None = None
+    ) -> subprocess.Popen[bytes]:
+        """`group`: that which it joins in our session, 0 for one of its own."""
+        process = subprocess.Popen(
+            argv, env=env, start_new_session=group is None, process_group=group
+        )
         started.append(process)
         if argv == SLEEP:
             # Popen returns in the middle of the exec, when nothing can be told yet.
@@ -33,6 +69,18 @@ def ended(process: subprocess.Popen[bytes]) -> int:
     """Wait for its end, and leave it to be reaped."""
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     return process.pid
+
+
+def told_by(mine: processes.Processes) -> list[processes.Gone]:
+    """The next that are told to be gone."""
+    told: list[processes.Gone] = []
+
+    def look() -> bool:
+        told.extend(mine.reap())
+        return bool(told)
+
+    until(look)
+    return told
 
 
 def test_a_process_is_known_by_the_container_in_its_environment(start):
@@ -103,6 +151,33 @@ def test_a_stranger_delays_the_end_of_one_container_and_not_of_the_next(start, m
     assert looks == [1, 0]
 
 
+def test_in_our_session_a_container_is_known_by_its_group_without_environment(start):
+    first, second = start(SLEEP, {}, 0), start(SLEEP, {}, 0)
+    left = start(SLEEP, {}, first.pid)
+    mine = processes.Processes(shared=True)
+    mine.add("c-1", first.pid)
+    mine.add("c-2", second.pid)
+    first.kill()
+    ended(first)
+    told = told_by(mine)
+    assert [each.container_id for each in told] == ["c-1"]
+    assert left.pid not in processes.children()
+    assert mine.running() == [("c-2", second.pid)]
+    for process in (first, left):
+        process.returncode = 0  # it was reaped past Popen
+
+
+def test_the_end_of_a_container_is_the_end_of_the_groups_in_its_session(tmp_path):
+    """As when the executor of a group of tasks is killed, and they have no environment."""
+    done = subprocess.run(
+        [sys.executable, "-c", WARDEN, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=120,
+    )
+    assert done.stdout.split() == [b"c-1", b"left:", b"[]"]
+
+
 def test_what_a_running_container_has_left_behind_is_reaped_and_nobody_elses(start):
     """Also behind one that somebody else waits for, which the kernel names first."""
     somebodys = start(["/bin/true"], {})
@@ -117,9 +192,7 @@ def test_what_a_running_container_has_left_behind_is_reaped_and_nobody_elses(sta
     assert mine.reap() == []
     assert ours & set(processes.children()) == {first.pid}
     mine.add("c-2", failed.pid)
-    told: list[processes.Gone] = []
-    while not told:
-        told = mine.reap()
+    told = told_by(mine)
     assert [(each.container_id, each.status) for each in told] == [("c-2", 256)]
     assert mine.running() == [("c-1", first.pid)]
     assert somebodys.wait() == 0
