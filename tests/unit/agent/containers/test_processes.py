@@ -200,6 +200,14 @@ def test_what_a_running_container_has_left_behind_is_reaped_and_nobody_elses(sta
         process.returncode = 0  # it was reaped past Popen
 
 
+def test_a_process_leads_its_session_until_it_is_reaped(start):
+    leader = start(["/bin/true"], {})
+    assert processes.leads_session(ended(leader))
+    assert not processes.leads_session(start(SLEEP, {}, 0).pid)
+    leader.wait()
+    assert not processes.leads_session(leader.pid)
+
+
 @pytest.mark.parametrize(
     ("inherited", "own"), [("-900\n", "0"), ("0\n", "0\n"), ("300\n", "300\n")]
 )
