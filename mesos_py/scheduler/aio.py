@@ -97,16 +97,8 @@ class SchedulerClient(SchedulerCalls):
             )
         if connect_timeout_s is not None:
             checks.seconds("connect_timeout_s", connect_timeout_s)
-        user, hostname = default_user(), socket.gethostname()
-        session = SchedulerSession(
-            checks.complete_framework(framework, user, hostname),
-            clock=clock or SystemClock(),
-            client=f"mesos-py {VERSION}",
-            instance=os.urandom(8).hex(),
-            implicit_acknowledgements=implicit_acknowledgements,
-            standby=standby,
-        )
-        super().__init__(SharedSession(session, user, hostname), implicit_acknowledgements)
+        shared = _session(framework, clock or SystemClock(), implicit_acknowledgements, standby)
+        super().__init__(shared, implicit_acknowledgements)
         self._detector, self._dial = lines.parse(master)
         self._connect_timeout_s = connect_timeout_s
         self._stop_timeout_s = stop_timeout_s
@@ -264,6 +256,22 @@ class Acknowledgements:
         if self._statuses:
             statuses, self._statuses = self._statuses, []
             self._send(statuses)
+
+
+def _session(
+    framework: FrameworkInfo, clock: Clock, implicit_acknowledgements: bool, standby: bool
+) -> SharedSession:
+    """Raises InvalidValue for a framework that cannot be."""
+    user, hostname = default_user(), socket.gethostname()
+    session = SchedulerSession(
+        checks.complete_framework(framework, user, hostname),
+        clock=clock,
+        client=f"mesos-py {VERSION}",
+        instance=os.urandom(8).hex(),
+        implicit_acknowledgements=implicit_acknowledgements,
+        standby=standby,
+    )
+    return SharedSession(session, user, hostname)
 
 
 def default_user() -> str:
