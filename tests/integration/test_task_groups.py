@@ -194,7 +194,7 @@ def test_a_kill_stops_what_is_fetched(cluster, framework):
     assert framework.states("fetches") == ["STARTING", "KILLED"]
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="needs root")
+@pytest.mark.needs("root")
 def test_a_task_runs_as_its_user_and_reaches_its_directory(cluster, framework):
     launch(framework, {"own": "id -un; cat ../../tasks/own/stdout >copy"}, user="nobody")
     framework.status("own", TASK_FINISHED)
