@@ -404,7 +404,11 @@ class Framework(Peer):
                 case scheduler_pb2.Event.SUBSCRIBED:
                     self.info.id.CopyFrom(event.subscribed.framework_id)
                     self.linked()
-                case scheduler_pb2.Event.HEARTBEAT | scheduler_pb2.Event.RESCIND:
+                case (
+                    scheduler_pb2.Event.HEARTBEAT
+                    | scheduler_pb2.Event.RESCIND
+                    | scheduler_pb2.Event.GUARANTEE
+                ):
                     pass
                 case _:
                     self.world.complain(f"a framework got {event}")

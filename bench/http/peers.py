@@ -168,7 +168,7 @@ class Scheduler:
                 self._offered(event["offers"]["offers"], answers)
             elif kind == "SUBSCRIBED":
                 self.framework_id = event["subscribed"]["framework_id"]["value"]
-            elif kind not in ("HEARTBEAT", "RESCIND"):
+            elif kind not in ("HEARTBEAT", "RESCIND", "GUARANTEE"):
                 self.complaints.append(f"a scheduler got {event}")
             if len(record) > len(self.records.get(kind, b"")):
                 self.records[kind] = record

@@ -204,13 +204,20 @@ class Framework(Peer):
         for event in events.events:
             match event.type:
                 case scheduler_pb2.Event.UPDATE:
-                    answers.append(self._acknowledge(event.update.status))
+                    if event.update.status.uuid:  # else the master's own word, for a late accept
+                        answers.append(self._acknowledge(event.update.status))
                 case scheduler_pb2.Event.OFFERS:
                     answers.extend(map(self._accept, event.offers.offers))
                 case scheduler_pb2.Event.SUBSCRIBED:
                     self._id.CopyFrom(event.subscribed.framework_id)
                     self.ready.set_result(None)
-                case scheduler_pb2.Event.HEARTBEAT:
+                # What may come at any time and need not be answered, on a slow machine most of
+                # all: a guarantee that grew while others were joining, an offer timed out.
+                case (
+                    scheduler_pb2.Event.HEARTBEAT
+                    | scheduler_pb2.Event.RESCIND
+                    | scheduler_pb2.Event.GUARANTEE
+                ):
                     pass
                 case _:
                     self.world.complaints.append(f"a framework got {event}")
