@@ -12,12 +12,12 @@ from typing import Final, cast
 
 from mesos_py.cli.exits import Exit, of_signal
 from mesos_py.cli.output import discard_stdout
+from mesos_py.cli.running.copies import Copies
 from mesos_py.cli.running.job import Heard, Instance, Job
 from mesos_py.cli.running.progress import Bar
 from mesos_py.cli.running.relay import Relay
 from mesos_py.cli.running.signals import on_ending_signals
-from mesos_py.cli.running.sink import Prefixed, Sink
-from mesos_py.errors import MesosPyError, NotFound
+from mesos_py.cli.running.sink import Sink
 from mesos_py.scheduler import SchedulerClient
 from mesos_py.v1.scheduler_pb2 import Event
 from mesos_py.v1.types_pb2 import FrameworkInfo, Offer, TaskStatus
@@ -69,8 +69,9 @@ class Runner:
         self._sink = Sink(self._bar.show if self._bar is not None and both else None)
         self._relay = Relay(settings.master)
         self._finished = asyncio.Event()
-        self._readers: set[asyncio.Task[None]] = set()
-        self._followed: dict[str, list[asyncio.Task[None]]] = {}
+        self._copies = Copies(
+            self._relay, self._sink, self._say, self._nobody_reads, prefix=settings.prefix
+        )
         self._signalled_at: float | None = None
         self._launched_at = 0.0
         self._said = ""
@@ -91,13 +92,14 @@ class Runner:
                     if self._bar is not None:
                         self._bar.start()
                     await self._until_finished()
-                    await self._drain()
+                    await self._copies.finish()
         finally:
             if self._bar is not None:
                 self._bar.stop()
-            for task in (*helpers, *self._readers):
+            for task in helpers:
                 task.cancel()
-            await asyncio.gather(*helpers, *self._readers, return_exceptions=True)
+            await asyncio.gather(*helpers, return_exceptions=True)
+            await self._copies.close()
             await self._relay.close()
         return self._job.exit_code
 
@@ -158,12 +160,18 @@ class Runner:
             self._tell(heard)
             if status.source == TaskStatus.SOURCE_MASTER:
                 title = self._job.title(heard.instance)
-                asyncio.get_running_loop().call_later(LOST_OUTPUT_S, self._lost, task_id, title)
+                asyncio.get_running_loop().call_later(
+                    LOST_OUTPUT_S, self._copies.give_up, task_id, title
+                )
         if heard.again:
             self._client.state_waiting(self._job.wants())
             self._client.set_needs_offers(True)
         if self._job.done:
             self._finished.set()
+
+    def _follow(self, task_id: str, instance: Instance) -> None:
+        framework_id, title = self._client.framework_id, self._job.title(instance)
+        self._copies.follow(framework_id, task_id, instance.index, title, ran=instance.ran)
 
     def _tell(self, heard: Heard) -> None:
         instance = heard.instance
@@ -173,49 +181,6 @@ class Runner:
             self._say(f"{title}: {heard.text}{where}; trying again")
         elif instance.code and (len(self._job.instances) > 1 or not heard.own_code):
             self._say(f"{title}: {heard.text}{where}")
-
-    # ---- Output ----------------------------------------------------------
-
-    def _follow(self, task_id: str, instance: Instance) -> None:
-        if task_id in self._followed:
-            return
-        title = self._job.title(instance)
-        readers = [
-            asyncio.create_task(self._copy(task_id, title, name, ran=instance.ran))
-            for name in ("stdout", "stderr")
-        ]
-        self._followed[task_id] = readers
-        self._readers.update(readers)
-
-    def _lost(self, task_id: str, title: str) -> None:
-        unfinished = [each for each in self._followed.get(task_id, ()) if not each.done()]
-        for reader in unfinished:
-            reader.cancel()
-        if unfinished:
-            self._say(f"{title}: the rest of its output is lost")
-
-    async def _copy(self, task_id: str, title: str, name: str, *, ran: bool) -> None:
-        lines = Prefixed(f"{title} | ".encode()) if self._settings.prefix else None
-        framework_id = self._client.framework_id
-        try:
-            async for data in self._relay.read(framework_id, task_id, name, known=ran):
-                ready = data if lines is None else lines.lines(data)
-                if ready:
-                    await self._sink.write(name, ready)
-            if lines is not None and (rest := lines.end()):
-                await self._sink.write(name, rest)
-        except BrokenPipeError:
-            discard_stdout()
-            self._give_up(Exit.NO_READER, "nobody reads the output any more")
-        except MesosPyError as error:
-            if isinstance(error, NotFound) and not ran:
-                return  # it never came so far as to have a sandbox
-            self._say(f"{title}: the rest of its {name} cannot be read: {error}")
-
-    async def _drain(self) -> None:
-        """Until all output of what has ended is written."""
-        while pending := {task for task in self._readers if not task.done()}:
-            await asyncio.wait(pending)
 
     # ---- Giving up -------------------------------------------------------
 
@@ -240,10 +205,13 @@ class Runner:
         else:
             asyncio.get_running_loop().call_later(KILL_WAIT_S, self._abandon)
 
+    def _nobody_reads(self) -> None:
+        discard_stdout()
+        self._give_up(Exit.NO_READER, "nobody reads the output any more")
+
     def _abandon(self) -> None:
         """Wait for nothing more: the teardown ends what is left."""
-        for task in self._readers:
-            task.cancel()
+        self._copies.cancel()
         self._finished.set()
 
     async def _limit(self, timeout_s: float) -> None:
