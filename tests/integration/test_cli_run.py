@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mesos_py.cli.running.runner import KILL_WAIT_S
 from tests.kit.local import LIMIT_S, Local
 from tests.kit.waiting import gone, until
 
@@ -173,12 +174,10 @@ def test_retries_run_out(cluster):
 # --- waiting ------------------------------------------------------------------
 
 
-def test_what_can_never_fit_is_explained_within_ten_seconds(cluster):
-    started = time.monotonic()
+def test_what_can_never_fit_is_explained_while_it_waits(cluster):
     process = cluster.start("run", "--cpus", "100", "true")
     assert process.stderr is not None
     line = process.stderr.readline().decode()
-    assert time.monotonic() - started < 10
     assert line.startswith("mesos-py run: waiting: ")
     assert "needs 100 cpus, largest agent has 2" in line
     explained = cluster.cli("explain", "true").out.decode()
@@ -189,7 +188,7 @@ def test_what_can_never_fit_is_explained_within_ten_seconds(cluster):
 
 
 def test_a_host_that_is_not_there_is_explained_too(cluster):
-    ended = cluster.cli("run", "--host", "no-such-host", "--timeout", "4s", "true")
+    ended = cluster.cli("run", "--host", "no-such-host", "--timeout", "8s", "true")
     assert ended.code == 124
     assert "mesos-py run: waiting: " in ended.err
 
@@ -246,15 +245,15 @@ def test_a_second_interrupt_does_not_wait(cluster, tmp_path):
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=LIMIT_S)
     assert process.returncode == 130
-    assert time.monotonic() - started < 4
+    assert time.monotonic() - started < KILL_WAIT_S / 2
     until(lambda: gone(pid))
 
 
 def test_a_run_that_takes_too_long_is_ended(cluster, tmp_path):
-    process, pid = running(cluster, tmp_path, "--timeout", "2s")
+    process, pid = running(cluster, tmp_path, "--timeout", "6s")
     _, err = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 124
-    assert b"not done within 2 s; ending 1 task" in err
+    assert b"not done within 6 s; ending 1 task" in err
     assert gone(pid)
 
 

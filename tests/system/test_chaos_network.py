@@ -99,7 +99,8 @@ def test_a_slow_link_is_slow_and_fast_again(network):
     wires.fast(a)
     # The bucket lets the first 64 KB through at once.
     assert slow_s > 1.0
-    assert transfer_s(a, b, 200_000) < slow_s / 2
+    # One of a few: any of them may meet a machine that is busy with something else.
+    assert min(transfer_s(a, b, 200_000) for _ in range(5)) < slow_s / 2
 
 
 def transfer_s(source: Host, target: Host, size: int) -> float:

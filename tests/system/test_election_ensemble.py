@@ -50,7 +50,7 @@ async def test_the_whole_ensemble_stands_still_and_goes_on(zk, path) -> None:
         assert first.certain_until_s < paused_s + 1.6 <= first.moments[-1] + 0.3
         resigned_s = time.monotonic()
         await first.contender.resign()
-        assert time.monotonic() - resigned_s < 10.0
+        assert time.monotonic() - resigned_s < 60.0
         zk.cont()
         async with contending(zk.url(path), 1.6, 5002) as second:
             await second.wait_for(LEADING)
@@ -62,7 +62,7 @@ async def test_resigning_without_any_server_ends_in_time(zk, path) -> None:
         zk.pause()
         before_s = time.monotonic()
         await leader.contender.resign()
-        assert time.monotonic() - before_s < 10.0
+        assert time.monotonic() - before_s < 60.0
         zk.cont()
         await until(lambda: all(server.serves() for server in zk.servers))
         # Its node goes with the session, at the latest.
