@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
+from mesos_py.address import parse_address
 from mesos_py.config_kinds import parse_duration
 from mesos_py.errors import InvalidValue
 from mesos_py.ids import check_id
@@ -13,7 +14,8 @@ from mesos_py.ids import check_id
 # Ours: where the agent's gRPC service for executors is.  Mesos' own variable names the
 # agent's HTTP API; agents before that was there gave the gRPC service in it.
 ENDPOINT: Final = "MESOS_PY_EXECUTOR_ENDPOINT"
-_EARLIER_ENDPOINT: Final = "MESOS_AGENT_ENDPOINT"
+_OF_MESOS: Final = "MESOS_AGENT_ENDPOINT"
+HTTP: Final = "http://"
 # Mesos: DEFAULT_EXECUTOR_SHUTDOWN_GRACE_PERIOD, RECOVERY_TIMEOUT, and the back-off of
 # the executor library.
 SHUTDOWN_GRACE_S: Final = 5.0
@@ -23,8 +25,12 @@ BACKOFF_MAX_S: Final = 2.0
 
 @dataclass(frozen=True)
 class ExecutorEnvironment:
-    """`checkpoint`: the executor outlives its agent and waits for it to come back, for
-    `recovery_timeout_s`, trying after random pauses of up to `backoff_max_s`."""
+    """`agent_endpoint`: `unix:/path` or `host:port` is the gRPC service of an agent of ours,
+    `http://host:port` the HTTP API of any agent, also of Apache Mesos.
+
+    `checkpoint`: the executor outlives its agent and waits for it to come back, for
+    `recovery_timeout_s`, trying after random pauses of up to `backoff_max_s`.
+    `token`: shown to agents that authenticate their executors; over HTTP."""
 
     agent_endpoint: str
     framework_id: str
@@ -34,6 +40,7 @@ class ExecutorEnvironment:
     backoff_max_s: float = BACKOFF_MAX_S
     shutdown_grace_s: float = SHUTDOWN_GRACE_S
     sandbox: str = ""
+    token: str = field(default="", repr=False)
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> ExecutorEnvironment:
@@ -50,14 +57,23 @@ class ExecutorEnvironment:
                 environ, "MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD", SHUTDOWN_GRACE_S
             ),
             sandbox=environ.get("MESOS_SANDBOX", ""),
+            token=environ.get("MESOS_EXECUTOR_AUTHENTICATION_TOKEN", ""),
         )
 
 
 def _endpoint(environ: Mapping[str, str]) -> str:
-    if environ.get(ENDPOINT):
-        return environ[ENDPOINT]
-    earlier = environ.get(_EARLIER_ENDPOINT, "")
-    return earlier if earlier.startswith("unix:") else _needed(environ, ENDPOINT)
+    """The gRPC service where there is one, else the HTTP API."""
+    ours, of_mesos = environ.get(ENDPOINT, ""), environ.get(_OF_MESOS, "")
+    if not ours and not of_mesos:
+        reason = f"is not set, nor is {_OF_MESOS}; an executor is started by an agent"
+        raise InvalidValue(ENDPOINT, "", reason)
+    if ours:
+        return _http(ENDPOINT, ours[len(HTTP) :]) if ours.startswith(HTTP) else ours
+    return of_mesos if of_mesos.startswith("unix:") else _http(_OF_MESOS, of_mesos)
+
+
+def _http(name: str, text: str) -> str:
+    return f"{HTTP}{parse_address(text.removesuffix('/'), name)}"
 
 
 def _needed(environ: Mapping[str, str], name: str) -> str:
@@ -81,4 +97,4 @@ def _seconds(environ: Mapping[str, str], name: str, default: float) -> float:
         raise InvalidValue(name, value, str(error)) from None
 
 
-__all__ = ["ENDPOINT", "ExecutorEnvironment"]
+__all__ = ["ENDPOINT", "HTTP", "ExecutorEnvironment"]

@@ -8,9 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import grpc.aio
-
-from mesos_py import logs, rpc
+from mesos_py import logs
 from mesos_py.conversation import Conversation
 from mesos_py.errors import (
     InvalidValue,
@@ -20,11 +18,10 @@ from mesos_py.errors import (
     UnsupportedProtocol,
 )
 from mesos_py.executor.environment import ExecutorEnvironment
+from mesos_py.executor.lines import dial
 from mesos_py.executor.session import ExecutorSession, Item
 from mesos_py.rpc import LinkTimeouts
-from mesos_py.stream import RpcConversation
 from mesos_py.v1 import executor_pb2 as pb
-from mesos_py.v1.executor_pb2_grpc import ExecutorServiceStub
 
 log = logs.get("executor.link")
 
@@ -119,24 +116,18 @@ class ExecutorLink:
     # ---- One stream ----------------------------------------------------------
 
     async def _converse(self) -> tuple[MesosPyError | None, bool]:
-        channel = open_agent_channel(self._environment.agent_endpoint)
+        line = dial(self._environment)
         with self._lock:
             opening = self._session.opening()
-        conversation = RpcConversation(
-            ExecutorServiceStub(channel).Subscribe,
-            f"the agent at {self._environment.agent_endpoint}",
-            opening=opening,
-            take=self._take,
-            receive=self._receive,
-            answer_s=self._timeouts.connect_s,
-        )
+        answer_s = self._timeouts.connect_s
+        conversation = line.converse(opening, self._take, self._receive, answer_s)
         self._conversation = conversation
         error: MesosPyError | None = None
         try:
             error = await conversation.run()
         finally:
             self._conversation = None
-            await channel.close()
+            await line.close()
             with self._lock:
                 subscribed = self._session.subscribed
                 reason = "the link was given up" if error is None else error.message
@@ -226,20 +217,6 @@ class ExecutorLink:
                 "statuses were not acknowledged in time", count=self._session.unacknowledged
             )
         self.stop(Stop.ABORT)
-
-
-def open_agent_channel(endpoint: str) -> grpc.aio.Channel:
-    """A channel to the agent on the same machine.
-
-    Without keepalive: a stopped or starved agent must not cost its executors the link,
-    and one that is gone has closed its socket.
-    """
-    options = [
-        (name, value)
-        for name, value in rpc.channel_options()
-        if not name.startswith("grpc.keepalive_time")
-    ]
-    return grpc.aio.insecure_channel(endpoint, options=options)
 
 
 __all__ = ["ExecutorLink", "Stop"]

@@ -59,6 +59,8 @@ class Api(Generic[Call, Event]):
     ends: Callable[[Call], bool]
     # Such as Authorization.
     headers: Mapping[str, str] = field(default_factory=dict)
+    # Whether the answer to a call may take as long as the connection is there.
+    patient: bool = False
 
 
 class HttpConversation(Conversation[Any, Any], Generic[Call, Event]):
@@ -177,16 +179,19 @@ class HttpConversation(Conversation[Any, Any], Generic[Call, Event]):
 
     async def _call(self, call: Call, headers: Mapping[str, str]) -> None:
         """Have a call carried out.  Raises if nothing more can be said on this stream."""
-        within_s = CALL_S if self._silence_s is None else self._silence_s
+        within_s = self._silence_s
+        if within_s is None and not self._api.patient:
+            within_s = CALL_S
         try:
             async with self._request(call, headers, within_s) as answer:
                 if answer.status < 300:
                     await answer.read()
                     return
                 failure = await self._failure(answer)
-        except TimeoutError:
-            raise Unavailable(f"no answer to a call from {self._peer} for {within_s:g} s") from None
         except (aiohttp.ClientError, OSError) as error:
+            if within_s is not None and isinstance(error, TimeoutError):
+                late = f"no answer to a call from {self._peer} for {within_s:g} s"
+                raise Unavailable(late) from None
             raise _unreachable(self._peer, error) from error
         if answer.status in (401, 403) or not isinstance(failure, Refused):
             # 403: by the peer's book this stream has ended.

@@ -1,10 +1,11 @@
-"""The executor's driver and asyncio client against the fake agent."""
+"""The executor's driver and asyncio client against the fake agent, over gRPC and over HTTP."""
 
 import asyncio
 import queue
 import subprocess
 import sys
 import threading
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from mesos_py.tasks import task_status
 from mesos_py.testing.builders import make_executor, make_task
 from mesos_py.testing.fake_agent import FakeAgent
 from mesos_py.v1.executor_pb2 import Call, Event
+from tests.kit.http_fake_agent import HttpFakeAgent
 
 PATIENCE_S = 10
 QUICK = LinkTimeouts(connect_s=5)
@@ -63,16 +65,21 @@ for _name in [
     setattr(Recorder, _name, _recording(_name))
 
 
+@pytest.fixture(params=[FakeAgent, HttpFakeAgent], ids=["grpc", "http"])
+def make_agent(request, tmp_path_factory):
+    return partial(request.param, tmp_path_factory.mktemp("a"))
+
+
 @pytest.fixture
-def agent(tmp_path_factory):
-    with FakeAgent(tmp_path_factory.mktemp("a")) as fake:
+def agent(make_agent):
+    with make_agent() as fake:
         yield fake
 
 
 @pytest.fixture
-def lasting_agent(tmp_path_factory):
+def lasting_agent(make_agent):
     """An agent of a framework with checkpointing."""
-    with FakeAgent(tmp_path_factory.mktemp("a"), checkpoint=True) as fake:
+    with make_agent(checkpoint=True) as fake:
         yield fake
 
 
@@ -200,8 +207,8 @@ def test_stop_waits_for_acknowledgements(agent, started):
     assert driver.join(PATIENCE_S)
 
 
-def test_stop_gives_up_on_acknowledgements_after_the_grace(tmp_path_factory, started):
-    with FakeAgent(tmp_path_factory.mktemp("a"), shutdown_grace_s=0.1) as agent:
+def test_stop_gives_up_on_acknowledgements_after_the_grace(make_agent, started):
+    with make_agent(shutdown_grace_s=0.1) as agent:
         agent.acknowledging = False
         executor = Recorder()
         driver = started(agent, executor)
@@ -238,9 +245,8 @@ def test_lost_agent_with_checkpointing_is_waited_for(lasting_agent, started):
     assert known.task_id.value == "t1"
 
 
-def test_agent_that_does_not_come_back_in_time_means_shutdown(tmp_path_factory, started):
-    folder = tmp_path_factory.mktemp("a")
-    with FakeAgent(folder, checkpoint=True, recovery_timeout_s=0.2) as agent:
+def test_agent_that_does_not_come_back_in_time_means_shutdown(make_agent, started):
+    with make_agent(checkpoint=True, recovery_timeout_s=0.2) as agent:
         executor = Recorder()
         driver = started(agent, executor)
         agent.stop_server()
@@ -261,11 +267,12 @@ def test_launch_said_again_after_a_lost_link_is_shown_once(lasting_agent, starte
     assert executor.next("launch_task")[0].task_id.value == "t2"
 
 
-def test_agent_that_was_never_there_ends_run(tmp_path, monkeypatch, started):
+def test_agent_that_was_never_there_ends_run(agent, monkeypatch, started):
+    agent.stop_server()
     monkeypatch.setattr(executor_link, "FIRST_CONTACT_S", 0.1)
     executor = Recorder()
-    driver = started(FakeAgent(tmp_path), executor, wait=False)
-    with pytest.raises(Unavailable, match=r"agent\.sock"):
+    driver = started(agent, executor, wait=False)
+    with pytest.raises(Unavailable, match=r"agent\.sock|127\.0\.0\.1"):
         driver.join(PATIENCE_S)
     executor.next("error")
 

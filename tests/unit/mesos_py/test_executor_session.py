@@ -287,9 +287,36 @@ def test_an_executor_takes_our_service_and_not_the_http_api_of_the_same_agent():
     # An agent of an earlier version.
     earlier = {**both, "MESOS_PY_EXECUTOR_ENDPOINT": "", "MESOS_AGENT_ENDPOINT": "unix:/run/b.sock"}
     assert ExecutorEnvironment.read(earlier).agent_endpoint == "unix:/run/b.sock"
-    # Mesos' own agent has no such service.
-    with pytest.raises(InvalidValue, match="MESOS_PY_EXECUTOR_ENDPOINT"):
-        ExecutorEnvironment.read({**both, "MESOS_PY_EXECUTOR_ENDPOINT": ""})
+
+
+def test_where_our_service_is_not_an_executor_takes_the_http_api():
+    of_mesos = {**ENVIRON, "MESOS_AGENT_ENDPOINT": "10.0.0.1:5051"}
+    for ours in ({"MESOS_PY_EXECUTOR_ENDPOINT": ""}, {}):
+        environ = {**of_mesos, **ours}
+        if not ours:
+            del environ["MESOS_PY_EXECUTOR_ENDPOINT"]
+        assert ExecutorEnvironment.read(environ).agent_endpoint == "http://10.0.0.1:5051"
+
+
+def test_the_http_api_can_be_asked_for_explicitly():
+    for text in ("http://10.0.0.2:5051", "http://10.0.0.2:5051/"):
+        asked = {**ENVIRON, "MESOS_PY_EXECUTOR_ENDPOINT": text}
+        assert ExecutorEnvironment.read(asked).agent_endpoint == "http://10.0.0.2:5051"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("MESOS_AGENT_ENDPOINT", "10.0.0.1"),
+        ("MESOS_AGENT_ENDPOINT", "https://10.0.0.1:5051"),
+        ("MESOS_PY_EXECUTOR_ENDPOINT", "http://10.0.0.1"),
+    ],
+)
+def test_an_endpoint_that_cannot_be_is_named(name, text):
+    environ = {**ENVIRON, "MESOS_PY_EXECUTOR_ENDPOINT": "", name: text}
+    with pytest.raises(InvalidValue) as caught:
+        ExecutorEnvironment.read(environ)
+    assert caught.value.field == name
 
 
 def test_environment_is_read_in_the_words_of_mesos():
@@ -301,11 +328,12 @@ def test_environment_is_read_in_the_words_of_mesos():
             "MESOS_SUBSCRIPTION_BACKOFF_MAX": "500ms",
             "MESOS_EXECUTOR_SHUTDOWN_GRACE_PERIOD": "7secs",
             "MESOS_SANDBOX": "/s",
+            "MESOS_EXECUTOR_AUTHENTICATION_TOKEN": "t",
         }
     )
     assert read.checkpoint
     assert (read.recovery_timeout_s, read.backoff_max_s) == (900, 0.5)
-    assert (read.shutdown_grace_s, read.sandbox) == (7, "/s")
+    assert (read.shutdown_grace_s, read.sandbox, read.token) == (7, "/s", "t")
 
 
 def test_checkpoint_zero_is_none():
