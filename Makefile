@@ -11,7 +11,7 @@ BIN := .venv/bin
 SOURCES := $(wildcard mesos_py master agent frameworks examples bench tests tools)
 FAST_TESTS := $(wildcard tests/unit tests/property)
 SLOW_TESTS := $(wildcard tests/integration tests/system)
-# What is run once more with the SDK's schedulers over HTTP: where the way between scheduler and master matters.
+# What is run once more with the SDK's schedulers and executors over HTTP: where the way to master and agent matters.
 FACE_TESTS := $(addprefix tests/integration/test_,$(addsuffix .py,frameworks offers launch kill reconciliation needs roles \
     executors standbys offer_timeouts field_cases_links field_cases_offers field_cases_tasks field_cases_sandboxes drain \
     maintenance health short_tasks)) \

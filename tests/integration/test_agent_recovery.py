@@ -18,6 +18,7 @@ from agent.core.journal import Change, Kind
 from mesos_py.tasks import health_command
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
+from tests.kit import faces
 from tests.kit.agent_core import FRAMEWORK, command, executor_info, for_executor
 from tests.kit.agent_host import Host, clean_up, told, warden_of
 from tests.kit.agent_master import (
@@ -148,13 +149,14 @@ async def test_a_kill_works_after_the_restart_and_reaches_all_processes(master, 
     assert processes_of("t") == []
 
 
-async def test_an_executor_comes_back_with_its_tasks(master, host):
+@pytest.mark.parametrize("over", [{}, faces.OVER_HTTP], ids=faces.FACES)
+async def test_an_executor_comes_back_with_its_tasks(master, host, over):
     await host.start()
     master.framework.checkpoint = True
     executor = executor_info(command=pb.CommandInfo(value=f"exec {sys.executable} {ECHO}"))
-    for variable in ("PYTHONPATH", "VIRTUAL_ENV"):
-        value = os.environ.get(variable, "")
-        executor.command.environment.variables.add(name=variable, value=value)
+    own = {name: os.environ.get(name, "") for name in ("PYTHONPATH", "VIRTUAL_ENV")}
+    for name, value in {**own, **over}.items():
+        executor.command.environment.variables.add(name=name, value=value)
     master.run(for_executor("a", executor, data=b"run"))
     await master.status("a", pb.TASK_RUNNING)
     [pid] = processes_of("ex")

@@ -15,7 +15,7 @@ from mesos_py.states import (
 )
 from mesos_py.tasks import custom_executor, executor_task
 from mesos_py.v1.types_pb2 import DRAINED, TaskStatus
-from tests.kit import echo_executor
+from tests.kit import echo_executor, faces
 from tests.kit.cluster import Cluster
 from tests.kit.framework import Framework, pid_of
 from tests.kit.proxy import Proxy
@@ -68,7 +68,8 @@ def test_a_drain_ends_a_task_that_does_not_want_to_and_the_agent_can_be_taken_ba
 
 def test_an_executor_is_ended_with_its_tasks(cluster, framework):
     cluster.start_agent("a")
-    executor = custom_executor("echo", [sys.executable, echo_executor.__file__], cpus=0.5, mem=64)
+    command, env = [sys.executable, echo_executor.__file__], faces.of_executors()
+    executor = custom_executor("echo", command, cpus=0.5, mem=64, env=env)
     offer = framework.offer()
     task = executor_task("one", "one", offer, executor, data=b"run", cpus=1, mem=100)
     framework.driver.launch_tasks(offer, task, filters=0)

@@ -1,4 +1,4 @@
-"""Custom executors on a real agent: processes of the framework's own, over a Unix socket."""
+"""Custom executors on a real agent: processes of their own, over a Unix socket or over HTTP."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ from mesos_py.states import (
 from mesos_py.tasks import custom_executor, executor_task
 from mesos_py.v1 import operator_pb2 as op
 from mesos_py.v1.types_pb2 import ExecutorInfo, Offer, TaskInfo, TaskStatus
-from tests.kit import echo_executor
+from tests.kit import echo_executor, faces
 from tests.kit.cluster import Cluster
 from tests.kit.framework import Framework, what
 from tests.kit.waiting import gone, until
@@ -52,7 +52,7 @@ def framework(cluster) -> Iterator[Framework]:
 
 
 def echo(name: str = "echo", **options) -> ExecutorInfo:
-    return custom_executor(name, ECHO, cpus=0.5, mem=64, **options)
+    return custom_executor(name, ECHO, cpus=0.5, mem=64, env=faces.of_executors(), **options)
 
 
 def task_for(executor: ExecutorInfo, offer: Offer, task_id: str, data: bytes = b"run") -> TaskInfo:
@@ -183,7 +183,7 @@ def test_what_a_killed_executor_has_started_dies_with_it(framework, tmp_path):
         f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 600' & "
         f"exec {sys.executable} {echo_executor.__file__}"
     )
-    executor = custom_executor("parent", command)
+    executor = custom_executor("parent", command, env=faces.of_executors())
     running = start(framework, executor)
     os.kill(int(running.data), signal.SIGKILL)
     framework.status("one", TASK_FAILED)

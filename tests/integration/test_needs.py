@@ -11,7 +11,7 @@ from mesos_py.scheduler.needs import Need
 from mesos_py.states import TASK_KILLED, TASK_RUNNING
 from mesos_py.tasks import custom_executor, executor_task
 from mesos_py.v1.types_pb2 import TaskStatus
-from tests.kit import echo_executor
+from tests.kit import echo_executor, faces
 from tests.kit.cluster import Cluster
 from tests.kit.framework import Framework
 from tests.kit.waiting import until
@@ -113,7 +113,8 @@ def test_the_reason_of_a_preemption_outlives_a_restart_of_the_agent(tmp_path):
 def test_a_task_of_a_custom_executor_says_that_it_was_preempted(cluster):
     with Framework(cluster.address, "greedy") as greedy, Framework(cluster.address, "f") as needy:
         offer = greedy.offer(has="cpus:4")
-        executor = custom_executor("echo", [sys.executable, echo_executor.__file__], cpus=0.5)
+        command = [sys.executable, echo_executor.__file__]
+        executor = custom_executor("echo", command, cpus=0.5, env=faces.of_executors())
         tasks = [
             executor_task(name, name, offer, executor, data=b"run", cpus=1.75, mem=100)
             for name in ("t1", "t2")

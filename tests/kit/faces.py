@@ -1,14 +1,21 @@
-"""Over which of the master's faces the tests' frameworks come: gRPC, or HTTP.
+"""Over which face the tests' frameworks come to masters and their executors to agents: gRPC,
+or HTTP.
 
 `pytest --face http` has every framework that is given a master's address (a proxy's, that of
-ZooKeeper) come to the same master by the HTTP API.  Agents and operators come as always.
+ZooKeeper) come to the same master by the HTTP API, and every executor that is started with
+`of_executors` to its agent.  Agents and operators come as always.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+from mesos_py.executor.environment import ENDPOINT
+
 FACES: Final = ("grpc", "http")
+# An executor that is not told of our service finds the HTTP API, as with Apache Mesos.
+OVER_HTTP: Final = {ENDPOINT: ""}
 _chosen: list[str] = [FACES[0]]
 # Where who serves gRPC at an address serves HTTP.
 _http: dict[str, str] = {}
@@ -39,3 +46,8 @@ def seen_by_frameworks(master: str) -> str:
     if master.startswith("zk://"):
         return f"http+{master}"
     return "http://" + ",".join(_http[part] for part in master.split(","))
+
+
+def of_executors() -> Mapping[str, str] | None:
+    """What an executor is to have in its environment."""
+    return OVER_HTTP if is_http() else None
