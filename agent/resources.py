@@ -13,7 +13,7 @@ from mesos_py import logs, ranges
 from mesos_py.errors import InvalidResources, InvalidValue
 from mesos_py.http import jsonpb
 from mesos_py.ranges import Ranges
-from mesos_py.reserved import plain_name, role_of, stack_of
+from mesos_py.reserved import key_from, plain_name, role_of, stack_of
 from mesos_py.resources import MILLI, Resources, checked_ranges
 from mesos_py.v1 import types_pb2 as pb
 
@@ -47,13 +47,14 @@ def offered(text: str, work_dir: Path) -> Resources:
     """What the agent offers: what `text` says, and for the rest what is detected.
 
     "cpus:4;mem:1024;ports:[31000-31099]", "cpus(ads):2" for what is reserved for the role
-    ads, or JSON, a list of resources in the form of Mesos.  An amount of 0 offers none of it.
+    ads, or JSON, a list of resources in the form of Mesos.  An amount of 0, or no range or
+    item, offers none of it, reserved or not.
     Raises InvalidResources.
     """
     if text.lstrip().startswith("["):
-        named, absent = _of_json(text), set[str]()
+        absent, named = _of_json(text)
     else:
-        absent, given = _without_zeros(text)
+        absent, given = _without_nothing(text)
         named = Resources.parse_reserved(given, "resources") if given else Resources()
     found = detect(work_dir)
     names = {*map(plain_name, named.names()), *absent}
@@ -88,15 +89,29 @@ def _check(merged: Resources) -> None:
             spans = ranges.union(spans, some)
 
 
-def _of_json(text: str) -> Resources:
-    """A list of resources as JSON.  Raises InvalidResources."""
+def _of_json(text: str) -> tuple[set[str], Resources]:
+    """Of a list as JSON: the names that are given as nothing, and the rest.
+
+    Raises InvalidResources.
+    """
     try:
         listed = jsonpb.loads(
             pb.Request, b'{"resources":' + text.encode(errors="surrogateescape") + b"}", "resources"
         )
     except InvalidValue as error:
         raise InvalidResources(error.field, error.value, error.reason) from None
-    return Resources.from_proto("resources", listed.resources)
+    absent = {each.name for each in listed.resources if _is_nothing(each)}
+    some = [each for each in listed.resources if not _is_nothing(each)]
+    return absent, Resources.from_proto("resources", some)
+
+
+def _is_nothing(given: pb.Resource) -> bool:
+    """Whether it is said, and that there is nothing."""
+    if given.type == pb.Value.SCALAR:
+        return given.HasField("scalar") and given.scalar.value == 0
+    if given.type == pb.Value.RANGES:
+        return given.HasField("ranges") and not given.ranges.range
+    return given.HasField("set") and not given.set.item
 
 
 def taken_ports(offered: Ranges, kernels_own: str, reserved: str) -> Ranges:
@@ -114,23 +129,31 @@ def taken_ports(offered: Ranges, kernels_own: str, reserved: str) -> Ranges:
     return ranges.difference(offered, ranges.difference(offered, given))
 
 
-_ZERO = re.compile(r"\s*([A-Za-z][A-Za-z0-9_.-]*)\s*:\s*(0+(?:\.0*)?|\[\s*\])\s*")
+# Greedy: the role may hold parentheses.
+_NOTHING = re.compile(
+    r"\s*(?P<name>[A-Za-z][A-Za-z0-9_.-]*)\s*(\((?P<role>.*)\))?\s*:\s*"
+    r"(0+(\.0*)?|\[\s*\]|\{\s*\})\s*"
+)
 
 
-def _without_zeros(text: str) -> tuple[set[str], str]:
-    """The names that are given as zero or as no range, and the rest of the text."""
+def _without_nothing(text: str) -> tuple[set[str], str]:
+    """The names of what is given as nothing, and the rest of the text."""
     absent: set[str] = set()
     kept: list[str] = []
     for item in text.split(";"):
-        match = _ZERO.fullmatch(item)
+        match = _NOTHING.fullmatch(item)
         if match is None:
             kept.append(item)
-        elif match[1] in absent:
-            raise InvalidResources("resources", match[1], "is given twice")
-        else:
-            absent.add(match[1])
+            continue
+        name, role = match["name"], match["role"]
+        key = name
+        if role is not None:
+            key = key_from(f"resources.{name}", pb.Resource(name=name, role=role))
+        if key in absent:
+            raise InvalidResources("resources", key, "is given twice")
+        absent.add(key)
     rest = ";".join(kept)
-    return absent, rest if rest.strip(" ;") else ""
+    return {plain_name(key) for key in absent}, rest if rest.strip(" ;") else ""
 
 
 # ---- Attributes ---------------------------------------------------------------------

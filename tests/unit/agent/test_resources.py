@@ -36,6 +36,26 @@ def test_zero_offers_none_of_it(tmp_path):
     assert merged.names() == ["cpus"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cpus:1;cpus(ads):0;mem(ads): 0.0 ;disk(a/b):0;ports(ads):[ ];names:{}; names(ads):{ }",
+        """[
+            {"name": "cpus", "type": "SCALAR", "scalar": {"value": 1}},
+            {"name": "cpus", "type": "SCALAR", "scalar": {"value": 0}, "role": "ads"},
+            {"name": "mem", "type": "SCALAR", "scalar": {"value": 0}},
+            {"name": "disk", "type": "SCALAR", "scalar": {"value": 0},
+             "reservations": [{"type": "STATIC", "role": "ads"}]},
+            {"name": "ports", "type": "RANGES", "ranges": {"range": []}},
+            {"name": "names", "type": "SET", "set": {"item": []}}
+        ]""",
+    ],
+)
+def test_nothing_that_is_reserved_is_nothing(text, tmp_path):
+    """Mesos ignores empty amounts, and detects nothing in place of them."""
+    assert str(offered(text, tmp_path)) == "cpus:1"
+
+
 def test_what_is_reserved_replaces_what_is_detected_of_that_name(tmp_path):
     merged = offered("cpus(ads):2;cpus(web):1;mem(*):64;ports(ads):[1-9]", tmp_path)
     assert str(merged.only(lambda name: name != "disk")) == (
@@ -77,6 +97,9 @@ def test_json_says_the_same(tmp_path):
         "cpus(a b):1",
         "cpus(ads:1",
         "cpus(ads):1;cpus(ads):1",
+        "cpus(ads):0;cpus(ads):0;mem:1",
+        "cpus(/ads):0;mem:1",
+        '[{"name":"ports","type":"RANGES"}]',
         "cpus(ads):[1-2]",
         "ports(ads):5",
         "ports(ads):[1-9];ports:[9-10]",
