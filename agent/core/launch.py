@@ -10,6 +10,7 @@ from agent.core.records import Executor, Exit, Framework, Reason, State, Task
 from agent.core.state import AgentState
 from agent.core.supported import missing_for
 from mesos_py.clock import Now
+from mesos_py.descriptions import same_executor
 from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.ids import check_id
 from mesos_py.resources import Resources
@@ -151,7 +152,7 @@ def _running(s: AgentState, key: ExecutorKey, info: pb.ExecutorInfo) -> Executor
         raise _Refused(
             pb.TaskStatus.REASON_EXECUTOR_TERMINATED, f"executor {key[1]!r} is terminating"
         )
-    if executor.info != info:
+    if not same_executor(executor.info, info):
         raise InvalidValue("executor", key[1], "differs from the executor that runs under this id")
     return executor
 

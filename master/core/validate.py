@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from master.core.records import Executor, Framework
+from mesos_py.descriptions import same_executor
 from mesos_py.enums import name_of
 from mesos_py.errors import InvalidValue, TooLarge
 from mesos_py.health import check_plan, health_plan
@@ -100,7 +101,7 @@ def executor_resources(
     _grace("executor.shutdown_grace_period", executor, "shutdown_grace_period")
     if running is not None:
         executor.framework_id.value = framework.framework_id
-        if executor != running.info:
+        if not same_executor(running.info, executor):
             raise InvalidValue(
                 "executor.executor_id",
                 executor_id,

@@ -247,6 +247,19 @@ def test_an_executor_whose_id_is_that_of_a_running_command_is_dropped():
     assert (last.state, last.reason) == (pb.TASK_LOST, REASON.REASON_TASK_INVALID)
 
 
+def test_tasks_of_an_executor_are_of_the_same_in_whatever_form_its_resources_are_said():
+    world = AgentWorld()
+    world.run(for_executor("t1", executor_info("e")))
+    info = executor_info("e")
+    info.resources[0].role = "*"
+    world.run(for_executor("t2", info))
+    [executor] = world.core.state.executors.values()
+    assert {task.key[1] for task in executor.tasks.values()} == {"t1", "t2"}
+    info.resources[0].scalar.value += 1
+    world.run(for_executor("t3", info))
+    assert world.last("t3").state == pb.TASK_ERROR
+
+
 def test_frameworks_that_are_not_used_any_more_are_forgotten():
     world = AgentWorld()
     world.run(command("t"))

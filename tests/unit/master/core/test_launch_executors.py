@@ -59,6 +59,16 @@ def test_another_executor_under_the_id_of_a_running_one_fails(scene):
     assert "another description" in failed["t2"][2]
 
 
+def test_an_executor_is_the_same_in_the_other_form_of_its_reservations(scene):
+    """Its framework has taken up RESERVATION_REFINEMENT meanwhile."""
+    first = scene.custom("t1")
+    first.executor.resources[0].role = "*"
+    scene.launch(first)
+    (scene.offer,) = scene.framework.offers()
+    scene.launch(scene.custom("t2"))
+    assert scene.ordered() == ["t1", "t2"]
+
+
 def test_an_executor_does_not_fit_where_its_task_alone_would(scene):
     failed = scene.launch(scene.custom("t1", text="cpus:4;mem:32"))
     assert failed["t1"][2] == "resources.cpus: 4.5 wanted, the offers have 4 left"
