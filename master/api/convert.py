@@ -11,6 +11,7 @@ from master.core.cluster import Cluster
 from master.core.records import Agent, Executor, Framework, Task
 from mesos_py.clock import Now
 from mesos_py.policy import ancestors, policy_to_proto
+from mesos_py.reserved import role_of
 from mesos_py.resources import Resources
 from mesos_py.states import is_terminal
 from mesos_py.v1 import operator_pb2 as op
@@ -151,15 +152,22 @@ def executor_message(executor: Executor) -> op.Response.GetExecutors.Executor:
 
 
 def role_messages(c: Cluster, shares: Mapping[str, float]) -> list[pb.Role]:
-    """Every role with a framework, a policy or something held, and those above them."""
+    """Every role with a framework, a policy, something held or reserved, and those above."""
     members: dict[str, list[str]] = {role: [] for role in c.policies}
     for framework in c.frameworks.values():
         for role in framework.roles:
             members.setdefault(role, []).append(framework.framework_id)
-    for role in [*members, *shares]:
+    for role in [*members, *shares, *_reserved_for(c)]:
         for above in ancestors(role):
             members.setdefault(above, [])
     return [_role_message(c, role, members[role], shares.get(role)) for role in sorted(members)]
+
+
+def _reserved_for(c: Cluster) -> set[str]:
+    """The roles for which agents that are there have something reserved."""
+    there = [each.total for each in c.agents.values() if each.unreachable is None]
+    keys = {key for each in there if each.has_reserved for key in each.names()}
+    return {role_of(key) for key in keys} - {"*"}
 
 
 def _role_message(c: Cluster, role: str, members: list[str], share: float | None) -> pb.Role:

@@ -6,21 +6,19 @@ What there is gets written down in one short step, as for the operator API's lis
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import Any, Final, NamedTuple, TypeVar
 
-from master.api.convert import role_messages, sum_up
+from master.api.convert import role_messages
 from master.api.older import shapes
+from master.api.older.roles import Standings
 from master.api.older.shapes import AsJson, Shape, Tallies
 from master.api.slices import SLICE_S, Pace, sliced
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Task
-from mesos_py.http.shapes import pieces, reserved_by_role, text
-from mesos_py.policy import ancestors
-from mesos_py.resources import Resources
+from mesos_py.http.shapes import pieces, text
 
 DEFAULT_LIMIT: Final = 100
 # Pieces of a page that are put into it at once.
@@ -158,26 +156,8 @@ class Pages:
 
     async def roles(self) -> bytes:
         c = self._cluster()
-        offered: dict[str, Counter[str]] = {}
-        for offer in c.offers.values():
-            for name in ancestors(offer.role):
-                offered.setdefault(name, Counter()).update(sum_up([offer.resources.plain]))
-        reserved: dict[str, Counter[str]] = {}
-        unused: dict[str, Counter[str]] = {}
-        for agent in c.agents.values():
-            if agent.total.has_reserved and agent.unreachable is None:
-                _add_reserved(reserved, agent.total)
-                _add_reserved(unused, agent.total - c.ledger.allocated(agent.agent_id))
-        made = [
-            shapes.role(
-                each,
-                offered.get(each.name, {}),
-                c.ledger.held_under(each.name),
-                reserved.get(each.name, {}),
-                unused.get(each.name, {}),
-            )
-            for each in role_messages(c, dict.fromkeys(reserved, 0.0))
-        ]
+        standings = Standings(c)
+        made = [shapes.role(each, standings.of(each.name)) for each in role_messages(c, {})]
         roles = [text(each) for each in made]
         return await _page({}, {"roles": roles}, Pace(self._slice_s))
 
@@ -225,13 +205,6 @@ class _Book:
 
     def all_tasks(self) -> list[Task]:
         return [*self.tasks, *self.unreachable, *self.completed]
-
-
-def _add_reserved(sums: dict[str, Counter[str]], bundle: Resources) -> None:
-    """By role: what is reserved for it and for those below it."""
-    for role, own in reserved_by_role(bundle).items():
-        for name in ancestors(role):
-            sums.setdefault(name, Counter()).update(own.plain.scalars)
 
 
 def _registered(c: Cluster) -> list[Agent]:

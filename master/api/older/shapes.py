@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
+from master.api.older.roles import Standing
 from master.core.cluster import Cluster
 from master.core.records import Agent, Executor, Framework, Offer, Task
 from mesos_py.clock import Now
@@ -216,17 +217,9 @@ def _offered(c: Cluster, given: Framework) -> list[Resources]:
 # ---- Roles and counts ---------------------------------------------------------------
 
 
-def role(
-    given: pb.Role,
-    offered: Mapping[str, int],
-    held: Mapping[str, int],
-    reserved: Mapping[str, int],
-    unused: Mapping[str, int],
-) -> Shape:
-    """`offered`, `held` (offers included), `reserved` and what of that is `unused` (offered at
-    most): thousandths of what the role, with those below it, has."""
+def role(given: pb.Role, standing: Standing) -> Shape:
     policy = given.policy
-    used = {name: milli - offered.get(name, 0) for name, milli in held.items()}
+    used = standing.held - standing.offered
 
     def shown(milli: Mapping[str, int]) -> Shape:
         return {name: amount / 1000 for name, amount in sorted(milli.items()) if amount}
@@ -238,12 +231,12 @@ def role(
             "role": given.name,
             "guarantee": {name: each.value for name, each in sorted(policy.guarantees.items())},
             "limit": {name: each.value for name, each in sorted(policy.limits.items())},
-            "consumed": shown(Counter(used) + Counter(unused)),
+            "consumed": shown(used + standing.unused),
         },
-        "resources": shown(held),
+        "resources": shown(standing.held),
         "allocated": shown(used),
-        "offered": shown(offered),
-        "reserved": shown(reserved),
+        "offered": shown(standing.offered),
+        "reserved": shown(standing.reserved),
         "frameworks": [each.value for each in given.frameworks],
     }
 

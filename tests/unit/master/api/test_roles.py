@@ -43,6 +43,16 @@ async def shown(scene):
     return {role.name: role for role in (await scene.ask(Call.GET_ROLES)).get_roles.roles}
 
 
+async def test_a_role_that_has_nothing_but_what_agents_reserve_for_it_is_shown(scene):
+    made = scene.world.agent(resources="cpus:1;mem:100;ports(eng/web):[1-9]")
+    roles = await shown(scene)
+    assert list(roles) == ["eng", "eng/web"]
+    assert not any(role.HasField("policy") or role.resources for role in roles.values())
+    made.disconnect()
+    scene.world.advance(scene.world.cluster.options.agent_timeout_s + 1)
+    assert await shown(scene) == {}
+
+
 async def test_what_is_said_of_roles_is_shown_with_what_they_hold(scene):
     scene.world.agent()
     framework = scene.world.framework(roles=["eng/web"], capabilities=ANY_ROLE)

@@ -220,7 +220,7 @@ async def test_a_role_shows_what_it_and_those_below_it_hold(world, agent, pages)
     assert set(shown) == {"dev", "dev/a"}
     for each in shown.values():
         assert each["allocated"] == {"cpus": 1.0, "mem": 32.0}
-        assert each["offered"] == {"cpus": 3.0, "mem": 4064.0}
+        assert each["offered"] == {"cpus": 3.0, "mem": 4064.0, "ports": 10.0}
         assert each["quota"]["consumed"] == {"cpus": 1.0, "mem": 32.0}
     assert shown["dev/a"]["frameworks"] == [framework.id]
     assert shown["dev"]["frameworks"] == []
@@ -296,3 +296,31 @@ async def test_a_role_for_which_something_is_reserved_is_a_role():
     assert shown["ads"]["allocated"] == {"cpus": 2.0}
     assert shown["ads"]["quota"]["consumed"] == {"cpus": 6.0}
     assert shown["ads/x"]["quota"]["consumed"] == {"cpus": 2.0}
+
+
+async def test_of_a_roles_ports_and_items_their_number_is_counted():
+    """As Mesos 1.11 answers for the same."""
+    world = World()
+    text = "cpus:4;mem:100;ports:[1-1001];names:{a,b};cpus(ads):2;ports(ads):[2001-2010]"
+    made = world.agent(resources=text)
+    pages = Pages(lambda: world.cluster, lambda: ABOUT, AS_JSON)
+
+    async def ads():
+        (shown,) = json.loads(await pages.roles())["roles"]
+        return shown
+
+    reserved = {"cpus": 2.0, "ports": 10.0}
+    assert (await ads())["reserved"] == (await ads())["quota"]["consumed"] == reserved
+    framework = world.framework(role="ads")
+    (offer,) = framework.offers()
+    whole = {"cpus": 6.0, "mem": 100.0, "names": 2.0, "ports": 1011.0}
+    shown = await ads()
+    assert (shown["offered"], shown["resources"]) == (whole, whole)
+    assert (shown["allocated"], shown["quota"]["consumed"]) == ({}, reserved)
+    task = "cpus(ads):1;mem:32;ports(ads):[2001-2002];ports:[1-5]"
+    framework.launch(offer, world.task("t1", made.id, text=task), refuse_s=3600.0)
+    used = {"cpus": 1.0, "mem": 32.0, "ports": 7.0}
+    shown = await ads()
+    assert (shown["allocated"], shown["resources"], shown["offered"]) == (used, used, {})
+    assert shown["quota"]["consumed"] == {"cpus": 2.0, "mem": 32.0, "ports": 15.0}
+    assert shown["reserved"] == reserved
