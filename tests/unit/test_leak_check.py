@@ -47,7 +47,7 @@ def test_lacking(lacking):
 
 def _run(folder: Path, ci: str) -> str:
     folder.joinpath("conftest.py").write_text(
-        CONFTEST.read_text().replace("GRACE = 2.0", "GRACE = 0.05")
+        CONFTEST.read_text().replace("GRACE = 30.0", "GRACE = 0.05")
     )
     folder.joinpath("test_it.py").write_text(TESTS)
     config = ["-o", "asyncio_mode=auto", "-o", "markers=needs", "-p", "no:cacheprovider"]
