@@ -35,7 +35,7 @@ def test_the_time_grows_with_each_offer_that_expires_and_a_late_answer_brings_th
 
 
 def test_explain_says_that_a_silent_framework_is_left_alone(tmp_path):
-    with Cluster(tmp_path, first_offer_timeout="100ms") as cluster:
+    with Cluster(tmp_path, first_offer_timeout="300ms") as cluster:
         cluster.start_agent("a", SIZE)
         with Framework(cluster.address, "silent") as silent:
             offer = silent.offer()

@@ -124,7 +124,7 @@ async def test_a_master_that_cannot_have_its_registry_yet_still_ends_when_told(t
         until(lambda: "leadership given up" in daemon.log)
         assert (daemon.alive, daemon.is_ready) == (True, False)
         daemon.process.send_signal(signal.SIGTERM)
-        assert daemon.process.wait(20) == 0
+        assert daemon.process.wait(60) == 0
     finally:
         holder.close()
         if daemon.alive:
