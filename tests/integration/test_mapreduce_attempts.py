@@ -21,6 +21,7 @@ from frameworks.mapreduce.worker.host import Event, Finished, Host, Reported
 from frameworks.mapreduce.worker.place import Place
 from frameworks.mapreduce.worker.reports import TASKS
 from mesos_py.errors import Unavailable
+from tests.kit.waiting import LIMIT_S
 
 JOB = "job_20261128141500_0001"
 ATTEMPT = "attempt_20261128141500_0001_m_000000_0"
@@ -63,8 +64,8 @@ class Attempts:
         """The next attempt is of another job, with the same id."""
         self.host.forget(JOB)
 
-    def until(self, kind, wait_s=20):
-        until = time.monotonic() + wait_s
+    def until(self, kind):
+        until = time.monotonic() + LIMIT_S
         while time.monotonic() < until:
             self.events += self.host.poll(0.2)
             while self.events:
@@ -74,7 +75,7 @@ class Attempts:
 
     def until_log(self, text: str) -> None:
         log = self.place.attempt(ATTEMPT).log
-        until = time.monotonic() + 20
+        until = time.monotonic() + LIMIT_S
         while time.monotonic() < until:
             self.events += self.host.poll(0.02)
             if log.exists() and text in log.read_text():
@@ -241,9 +242,12 @@ def test_closing_ends_all(attempts):
 
 
 def test_progress_is_said_while_it_runs(attempts):
-    attempts.start("sh -c 'echo reporter:status:waiting >&2; cat; sleep 2'", text="a\n" * 10)
+    go = attempts.directory / "go"
+    wait = f"cat; while [ ! -e {go} ]; do sleep 0.05; done"
+    attempts.start(f"sh -c 'echo reporter:status:waiting >&2; {wait}'", text="a\n" * 10)
     while (running := attempts.until(Reported).running).status != "waiting":
         pass
+    go.touch()
     attempts.until(Finished)
     assert running.phase == "map"
     assert 0 <= running.progress <= 1
@@ -299,7 +303,7 @@ def test_with_its_holder_killed_nothing_stays(tmp_path):
 
 
 def wait_for(condition):
-    until = time.monotonic() + 20
+    until = time.monotonic() + LIMIT_S
     while not condition() and time.monotonic() < until:
         time.sleep(0.05)
     return condition()

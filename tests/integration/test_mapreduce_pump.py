@@ -30,6 +30,18 @@ class Watch:
         pass
 
 
+class Turns:
+    """A clock that goes on by a turn of the pump's when it is asked: one that only the pump
+    goes by, and not a machine that stands still for a while."""
+
+    def __init__(self):
+        self.now_s = 0.0
+
+    def monotonic(self):
+        self.now_s += pump._TICK_S
+        return self.now_s
+
+
 class Programs:
     def __init__(self, directory):
         self.launcher = Launcher(directory, {"PATH": os.environ["PATH"]})
@@ -107,10 +119,11 @@ def test_a_program_that_closes_its_stdout_is_waited_for(programs):
 
 
 def test_who_goes_on_writing_for_a_program_that_has_ended_is_heard(programs, monkeypatch):
-    monkeypatch.setattr(pump, "_LEFT_BEHIND_S", 1.5)
-    late = "(for i in 1 2 3 4; do sleep 0.7; echo $i; done; sleep 1000) &"
+    monkeypatch.setattr(pump, "_LEFT_BEHIND_S", 2.0)
+    monkeypatch.setattr(pump, "time", Turns())
+    late = "(for i in 1 2 3 4 5; do sleep 0.6; echo $i; done; sleep 1000) &"
     out, code = programs.run(f"sh -c '{late}'", [])
-    assert (out, code) == (b"1\n2\n3\n4\n", 0)
+    assert (out, code) == (b"1\n2\n3\n4\n5\n", 0)
 
 
 def test_a_reader_that_goes_away_ends_the_program(programs):

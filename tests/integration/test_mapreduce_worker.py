@@ -125,7 +125,7 @@ def tracker(cluster, tmp_path):
 
 
 def fetched(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=10) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         return bytes(answer.read())
 
 
@@ -190,13 +190,16 @@ def test_work_that_is_none_fails_the_job(tracker):
 
 
 def test_progress_is_told_while_attempts_run(tracker):
-    job = tracker.job("sh -c 'cat; echo reporter:status:nearly there >&2; sleep 2.5'")
+    go = tracker.directory / "go"
+    wait = f"while [ ! -e {go} ]; do sleep 0.05; done"
+    job = tracker.job(f"sh -c 'cat; echo reporter:status:nearly there >&2; {wait}'")
     attempt = tracker.map(0, job, tracker.split("a.txt", "a\n"))
     progress = tracker.heard(
         Progress, lambda one: attempt in one.attempts and one.attempts[attempt].status
     )
     running = progress.attempts[attempt]
     assert (running.phase, running.status) == ("map", "nearly there")
+    go.touch()
     tracker.done(attempt)
 
 
