@@ -14,7 +14,7 @@ from frameworks.rdd.executor import frames
 from frameworks.rdd.messages import AddFiles, Forget, Raised, StageWork, Succeeded
 from frameworks.rdd.sparkfiles import SparkFiles
 from frameworks.rdd.storage import StorageLevel
-from tests.kit.rdd_drivers import Driver, dependency, mapped, payloads, slices
+from tests.kit.rdd_drivers import PATIENCE_S, Driver, dependency, mapped, payloads, slices
 
 MB = 1_000_000
 # Of which half is for blocks: room for eight arrays.
@@ -149,7 +149,7 @@ def test_a_broadcast_is_fetched_once_and_seen_by_all_workers_without_a_copy(driv
     has = {block for asked in driver.asked for block in asked.has if block[0] == "broadcast"}
     assert has == {("broadcast", 7, number) for number in range(4)}
     address = driver.hello.block_address
-    assert driver.backend.blocks.fetch(address, ("broadcast", 7, 2)).result(10) == chunks[2]
+    assert driver.backend.blocks.fetch(address, ("broadcast", 7, 2)).result(PATIENCE_S) == chunks[2]
 
     driver.backend.blocks.remove([("broadcast", 7, number) for number in range(4)])
     driver.send(Forget(broadcasts=(7,)))
@@ -194,14 +194,14 @@ def test_a_stranger_gets_no_blocks(driver):
     with Driver(1, CONF) as stranger:
         future = stranger.backend.blocks.fetch(address, ("rdd", 7, 0))
         with pytest.raises(Exception, match="nobody's"):
-            future.result(10)
-    found = driver.backend.blocks.fetch(address, ("rdd", 7, 0)).result(10)
+            future.result(PATIENCE_S)
+    found = driver.backend.blocks.fetch(address, ("rdd", 7, 0)).result(PATIENCE_S)
     ((array,),) = frames.read(memoryview(found))
     assert array[0] == 0.0
     with pytest.raises(Exception, match="unknown"):
-        driver.backend.blocks.fetch(address, ("rdd", 99, 0)).result(10)
+        driver.backend.blocks.fetch(address, ("rdd", 99, 0)).result(PATIENCE_S)
     with pytest.raises(Exception, match=r"127\.0\.0\.1:1"):
-        driver.backend.blocks.fetch("127.0.0.1:1", ("rdd", 2, 0)).result(10)
+        driver.backend.blocks.fetch("127.0.0.1:1", ("rdd", 2, 0)).result(PATIENCE_S)
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from frameworks.rdd.messages import (
 )
 from frameworks.rdd.nodes import Shuffled
 from tests.kit.rdd_drivers import PATIENCE_S, Driver, dependency, mapped, payloads, slices
+from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,9 +41,9 @@ def driver():
 
 
 def gone(*pids: int) -> bool:
-    """Whether they have ended, within a few seconds."""
-    until = time.monotonic() + 10
-    while time.monotonic() < until:
+    """Whether they have ended, after a while."""
+    end_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end_s:
         if not any(_runs(pid) for pid in pids):
             return True
         time.sleep(0.02)
@@ -162,16 +163,16 @@ def test_code_that_cannot_be_loaded_is_no_use_to_try_again(driver):
 
 def test_tasks_are_cancelled_whether_they_mind_or_not(driver, tmp_path):
     def sleeps():
-        (tmp_path / "asleep").touch()
         try:
+            (tmp_path / "asleep").touch()
             time.sleep(100)
         finally:
             (tmp_path / "tidied").touch()
 
     def stubborn():
-        (tmp_path / "stubborn").touch()
         while True:
             with contextlib.suppress(BaseException):
+                (tmp_path / "stubborn").touch()
                 time.sleep(100)
 
     for act, file in ((sleeps, "asleep"), (stubborn, "stubborn")):
@@ -184,10 +185,7 @@ def test_tasks_are_cancelled_whether_they_mind_or_not(driver, tmp_path):
 
 
 def appears(path: Path) -> None:
-    until = time.monotonic() + PATIENCE_S
-    while not path.exists():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    until(path.exists)
 
 
 def test_a_task_that_waits_for_a_worker_is_cancelled_at_once(driver, tmp_path):
@@ -276,14 +274,19 @@ def test_nothing_is_left_of_a_driver_that_was_killed(tmp_path):
     )
     assert driver.stderr is not None
     with driver, driver.stderr:
-        said = dict(line.split(" ", 1) for line in (driver.stderr.readline() for _ in range(2)))
+        said: dict[str, str] = {}
+        while not {"executor", "pids"} <= said.keys():
+            # Beside it others may have something to say.
+            word, _, rest = driver.stderr.readline().partition(" ")
+            assert word, "it has ended"
+            said[word] = rest
         executor, directory = said["executor"].split()
         pids = [int(pid) for pid in (executor, *said["pids"].split())]
         assert all(_runs(pid) for pid in pids)
         driver.kill()
         driver.wait()
         assert gone(*pids)
-        assert not Path(directory).exists()
+        until(lambda: not Path(directory).exists())
 
 
 def test_an_executor_that_is_killed_leaves_no_process_and_is_replaced(tmp_path):
@@ -291,9 +294,8 @@ def test_an_executor_that_is_killed_leaves_no_process_and_is_replaced(tmp_path):
         assert driver.backend._process is not None
         executor = psutil.Process(driver.backend._process.pid)
         # Both workers have begun.
-        until = time.monotonic() + PATIENCE_S
-        while len(pids := [each.pid for each in executor.children(recursive=True)]) < 3:
-            assert time.monotonic() < until
+        until(lambda: len(executor.children(recursive=True)) >= 3)
+        pids = [each.pid for each in executor.children(recursive=True)]
         executor.kill()
         number, reason = driver.lost.get(timeout=PATIENCE_S)
         assert (number, "SIGKILL" in reason) == ("1", True)

@@ -136,6 +136,8 @@ def test_executors_give_one_another_what_they_have(two):
     assert also_by == made_by != worker
     # It is gone there meanwhile: computed again.
     two.link.send("one", Forget(rdds=(2,)))
+    # What comes after it has been answered, and so has that.
+    assert two.result("one", StageWork(slices([[]]), function=lambda _split, _xs: 1)) == 1
     ((made_by, worker),) = two.result("two", first)
     assert made_by == worker != also_by
 
