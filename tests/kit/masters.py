@@ -28,8 +28,9 @@ from tests.kit.cluster import LOOPBACK, PLENTY, Cluster, Daemon
 from tests.kit.waiting import until
 from tests.kit.zookeeper import Ensemble
 
-SESSION: Final = "2s"
-ASK_S: Final = 5.0
+# A machine that stands still for a second or two costs nobody the lead.
+SESSION: Final = "4s"
+ASK_S: Final = 10.0
 
 
 class Masters(Cluster):
@@ -101,19 +102,31 @@ class Masters(Cluster):
         return [master for master, answer in answers if answer is not None and answer.leading]
 
     def leader(self) -> Daemon:
-        """The one that leads now."""
-        (leader,) = self.leaders()
-        return leader
+        """The one that leads now, or will in a moment."""
+        return self.wait_for_leader()
 
     def wait_for_leader(self, *, other_than: Daemon | None = None) -> Daemon:
         of = [master for master in self.masters if master is not other_than]
-        until(lambda: len(self.leaders(of=of)) == 1)
-        return self.leaders(of=of)[0]
+        found: list[Daemon] = []
+
+        def look() -> bool:
+            found[:] = self.leaders(of=of)
+            return len(found) == 1
+
+        until(look)
+        return found[0]
 
     def epoch(self) -> int:
-        answer = self.ask(self.leader())
-        assert answer is not None
-        return answer.epoch
+        """That of whoever leads."""
+        epochs: list[int] = []
+
+        def look() -> bool:
+            answer = self.ask(self.leader())
+            epochs[:] = [answer.epoch] if answer is not None and answer.leading else []
+            return bool(epochs)
+
+        until(look)
+        return epochs[0]
 
 
 __all__ = ["PLENTY", "Masters", "OperatorClient"]

@@ -1,9 +1,11 @@
 """Three masters, ZooKeeper, agents and a framework: whoever goes, the cluster goes on."""
 
+import contextlib
+
 import pytest
 
 from mesos_py.operator import OperatorClient
-from mesos_py.states import TASK_FINISHED, TASK_KILLED
+from mesos_py.states import TASK_KILLED, is_terminal
 from mesos_py.v1 import operator_pb2 as op
 from tests.kit.cluster import LOOPBACK
 from tests.kit.framework import Framework, pid_of
@@ -13,6 +15,7 @@ from tests.kit.waiting import gone, until
 pytestmark = pytest.mark.needs("java")
 
 BACK_SOON = {"registration_backoff": "100ms"}
+TRIES, EACH_S = 4, 30.0
 
 
 @pytest.fixture
@@ -34,9 +37,20 @@ def still_there(masters, framework, running):
 
 
 def works(framework, host=""):
-    """Offers flow, and a task runs to its end."""
-    task_id = framework.launch("true", host=host)
-    framework.status(task_id, TASK_FINISHED)
+    """Offers flow, and a task runs to its end.  What was told to a leader that went just then
+    may have come to nothing, and is told to the next one."""
+    for _ in range(TRIES):
+        task_id = framework.launch("true", host=host)
+        with contextlib.suppress(AssertionError):
+            framework.seen.wait(lambda _, task=task_id: ended(framework, task), "an end", EACH_S)
+            if framework.states(task_id)[-1] == "FINISHED":
+                return
+    raise AssertionError(f"no task comes to its end: {framework.statuses(task_id)}")
+
+
+def ended(framework, task_id):
+    """True once it has; for `Recorder.wait`."""
+    return any(is_terminal(status.state) for status in framework.statuses(task_id)) or None
 
 
 def end(framework, running):

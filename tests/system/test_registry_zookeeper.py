@@ -50,15 +50,15 @@ def admin(zk: Ensemble) -> Iterator[KazooClient]:
         yield client
 
 
-def storage_at(url: str, limit_s: float = PATIENT_S) -> ZooKeeperStorage:
+def storage_at(url: str) -> ZooKeeperStorage:
     storage = open_storage(parse_url(url), TIMEOUT_S)
-    storage._limit_s = limit_s
+    storage._limit_s = PATIENT_S
     return storage
 
 
 @asynccontextmanager
-async def opened(url: str, limit_s: float = PATIENT_S) -> AsyncIterator[ZooKeeperStorage]:
-    storage = storage_at(url, limit_s)
+async def opened(url: str) -> AsyncIterator[ZooKeeperStorage]:
+    storage = storage_at(url)
     try:
         yield storage
     finally:
@@ -193,12 +193,14 @@ async def test_a_session_that_expires_is_replaced(zk, path) -> None:
 
 async def test_a_way_that_swallows_everything_is_unavailable_in_time(zk, path) -> None:
     with Proxy(zk.hosts) as way:
-        async with opened(f"zk://{way.address}{path}", limit_s=1.0) as storage:
+        async with opened(f"zk://{way.address}{path}") as storage:
             await storage.claim()
             way.block()
+            storage._limit_s = 1.0
             with pytest.raises(Unavailable, match="no answer of zookeeper within 1 s"):
                 await storage.write([{"agent/1": b"a"}])
             way.restore()
+            storage._limit_s = PATIENT_S
             records = (await storage.claim()).records
             assert records in ({}, {"agent/1": b"a"})
 
@@ -273,11 +275,14 @@ async def test_servers_that_do_not_come_back_end_the_leadership_and_lose_nothing
     asked: list[Operation] = []
     confirmed: list[int] = []
     with Ensemble(tmp_path, 1) as ensemble:
-        async with opened(ensemble.url(path), limit_s=2.0) as storage:
+        async with opened(ensemble.url(path)) as storage:
             await storage.claim()
             writes = writing(storage, asked, confirmed)
             await writes.__aenter__()
             await _until_confirmed(confirmed, 5)
+            storage._limit_s = 3.0
+            # From the next but one on, writes are given no more.
+            await _until_confirmed(confirmed, 2)
             ensemble.kill()
             with pytest.raises(Unavailable):
                 await writes.__aexit__(None, None, None)
