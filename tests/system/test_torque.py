@@ -64,7 +64,7 @@ def _one_after_the_other(batch: Batch) -> None:
 
 def _of_all_sizes(batch: Batch) -> None:
     """A job on two nodes; one larger than any node that is there; one that can never run."""
-    first = batch.sleeper("first", 3)
+    first = batch.gated("first")
     batch.wait_for_job(first, "RUNNING")
     assert b"state = " in batch.user("pbsnodes").out
     large = batch.submit("#!/bin/sh\nsrun hostname\n", "-l", "nodes=2:ppn=2,mem=100mb")
@@ -74,6 +74,7 @@ def _of_all_sizes(batch: Batch) -> None:
     comment = "mesos-py: asks for 9 cpus on a node, the largest agent has 8"
     assert batch.job(never)["admin_comment"] == comment
     assert batch.status()["never"] == {never: comment.removeprefix("mesos-py: ")}
+    batch.open_gate()
     batch.wait_for_job(large, "COMPLETED")
     assert len((batch.work / f"job.sh.o{large}").read_text().split()) == 4
     batch.wait_for_job(first, "COMPLETED")
@@ -129,7 +130,9 @@ def test_each_part_may_be_killed(batch):
     server, framework_id = batch.pid_of("slurmctld"), batch.framework_id
     job_id = batch.gated("mark")
     batch.wait_for_lines("mark", "began")
-    (node,) = batch.tasks()
+    # A second one is on its way where the first one took its time.
+    node = batch.job(job_id)["nodes"]
+    assert node in batch.tasks()
     (first,) = batch.scripts_of(job_id)
     _without_wrapper_and_master(batch, framework_id)
     agent = batch.cluster.agents[node.startswith("two")]
