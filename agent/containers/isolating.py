@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from agent.core.effects import ContainerSpec
-from agent.isolation.base import Container, Isolator, Limitation, Preparation, Recovered
+from agent.isolation.base import NOTHING, Container, Isolator, Limitation, Preparation, Recovered
 from agent.isolation.posix import PosixIsolator
 from mesos_py import logs
 from mesos_py.errors import Unavailable
@@ -50,16 +50,17 @@ class Isolating:
 
     def prepare(self, container: Container) -> Preparation:
         """Of all isolators, in their order.  In a thread; raises what one raised."""
-        parts = [each.prepare(container) for each in self._isolators]
-        environment: dict[str, str] = {}
-        for part in parts:
-            environment.update(part.environment)
-        return Preparation(
-            environment=environment,
-            enter=tuple(file for part in parts for file in part.enter),
-            namespaces=tuple(file for part in parts for file in part.namespaces),
-            rlimits=tuple(limit for part in parts for limit in part.rlimits),
-        )
+        return _sum([each.prepare(container) for each in self._isolators])
+
+    async def join(self, container_id: str, pid: int) -> Preparation:
+        """What a further process of the container needs.  Raises what one raised."""
+        if not self.active:
+            return NOTHING
+
+        def work() -> Preparation:
+            return _sum([each.join(container_id, pid) for each in self._isolators])
+
+        return await self.run(container_id, work)
 
     def addresses(self, container_id: str) -> tuple[str, ...]:
         """Those of the container's own network.  Not in a thread."""
@@ -255,6 +256,18 @@ class Isolating:
 
     def _submit(self, container_id: str, work: Callable[[], T]) -> Future[T]:
         return self._threads[hash(container_id) % THREADS].submit(work)
+
+
+def _sum(parts: Sequence[Preparation]) -> Preparation:
+    environment: dict[str, str] = {}
+    for part in parts:
+        environment.update(part.environment)
+    return Preparation(
+        environment=environment,
+        enter=tuple(file for part in parts for file in part.enter),
+        namespaces=tuple(file for part in parts for file in part.namespaces),
+        rlimits=tuple(limit for part in parts for limit in part.rlimits),
+    )
 
 
 def described(spec: ContainerSpec, where: str, uid: int, gid: int) -> Container:

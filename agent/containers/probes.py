@@ -4,6 +4,9 @@ A probe is started like a container's first process, has a session and a marker 
 own, and is thus never taken for a process of its container: that one's end does not wait
 for it.  What it writes comes back here, up to a limit, and so does its wait status.
 
+A container within another is started in the same way, and is not looked at otherwise: its
+output goes elsewhere, and the end of the one that it is in is told when its own has come.
+
 The warden imports this module: it must stay small (no mesos_py, no grpc).
 """
 
@@ -24,9 +27,21 @@ LIMIT_BYTES: Final = 1024 * 1024
 class Probe:
     """One that runs."""
 
-    __slots__ = ("container_id", "deadline_s", "id", "output", "pipe", "why_killed", "written")
+    __slots__ = (
+        *("container_id", "deadline_s", "id", "output", "pipe", "why_killed", "within", "written"),
+    )
 
-    def __init__(self, id: str, container_id: str, pipe: int, deadline_s: float | None) -> None:
+    def __init__(
+        self,
+        id: str,
+        container_id: str,
+        pipe: int,
+        deadline_s: float | None,
+        *,
+        within: bool = False,
+    ) -> None:
+        """`within`: it is a container within that one."""
+        self.within = within
         self.id = id
         self.container_id = container_id
         self.pipe = pipe
@@ -78,7 +93,7 @@ class Probes:
         try:
             # What is to be written to is the program's, and blocks as it expects.
             os.set_blocking(writing, True)
-            pid = self._spawner.start(request, output=writing)
+            pid = self._spawner.start(request, (self._spawner.null, writing, writing), joins=True)
         except BaseException:
             os.close(reading)
             raise
@@ -89,6 +104,36 @@ class Probes:
         self._probes[probe.id] = probe
         self._selector.register(reading, selectors.EVENT_READ, lambda _: self.read(probe))
         return pid
+
+    def start_within(
+        self, request: StartRequest, container_id: str, stdio: list[str] | None
+    ) -> int:
+        """Start a container within another: its pid.  It may take for ever, and its output is
+        none of ours.  `stdio`: files for it, else as of any container.  Raises as `start`.
+        """
+        opened: list[int] = []
+        try:
+            for path, how in zip(
+                stdio or (), (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY), strict=False
+            ):
+                # Not to be waited for here, should nobody be at the other end.
+                fd = os.open(path, how | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+                opened.append(fd)
+                os.set_blocking(fd, True)
+            given = (opened[0], opened[1], opened[2]) if opened else None
+            pid = self._spawner.start(request, given, joins=True)
+        finally:
+            for fd in opened:
+                os.close(fd)
+        self._probes[request["id"]] = Probe(request["id"], container_id, -1, None, within=True)
+        return pid
+
+    def within(self, container_id: str) -> bool:
+        """Whether there are containers in it that have not ended."""
+        return any(p.within and p.container_id == container_id for p in self._probes.values())
+
+    def container_of(self, probe_id: str) -> str:
+        return self._probes[probe_id].container_id
 
     def read(self, probe: Probe) -> None:
         """Take in some of its output."""

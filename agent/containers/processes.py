@@ -126,12 +126,22 @@ class Processes:
         self._groups[container_id] = group
         self._owner[pid] = group
 
-    def signal(self, container_id: str, number: int) -> None:
-        """Send TERM or KILL to all processes of a container; nothing if it is unknown."""
+    def led(self, container_id: str) -> bool:
+        """Whether its first process has not ended: till the next `reap` nobody else can have
+        its number."""
+        group = self._groups.get(container_id)
+        return group is not None and not group.has_ended
+
+    def signal(self, container_id: str, number: int, *, spare: bool = True) -> None:
+        """Send a signal to all processes of a container; nothing if it is unknown.
+
+        `spare`: if that is not KILL, what its first process leaves behind has time until
+        KILL comes.
+        """
         group = self._groups.get(container_id)
         if group is None:
             return
-        group.spared = number != signal.SIGKILL
+        group.spared = spare and number != signal.SIGKILL
         if not group.has_ended:
             # Not reaped by us: no other group can have the number.
             _kill_group(group.pid, number)

@@ -19,8 +19,10 @@ MODE: Final = 0o750
 STDOUT: Final = "stdout"
 STDERR: Final = "stderr"
 LATEST: Final = "latest"
-# Where the tasks of a group are in their executor's sandbox.
+# Where the tasks of a group are in their executor's sandbox, and where the containers are
+# that were launched within another.
 TASKS: Final = "tasks"
+CONTAINERS: Final = "containers"
 
 _CREATE_TRIES: Final = 5
 
@@ -58,9 +60,9 @@ def closing(fd: int) -> Iterator[int]:
 def create(root: int, parts: Iterable[str], uid: int, gid: int) -> int:
     """Make the sandbox `parts` beneath the open directory `root`; return it opened.
 
-    All but the last are the agent's; the last belongs to `uid` and `gid`.  Beside it
-    the link "latest" names it, unless it is that of a task of a group, among tasks of any
-    name.  What is there already is used, if it is a directory.
+    All but the last are the agent's; the last belongs to `uid` and `gid`.  Beside it the
+    link "latest" names it, unless it is in another sandbox, among such of any name.  What
+    is there already is used, if it is a directory.
     """
     names = [check_part(part) for part in parts]
     for _ in range(_CREATE_TRIES - 1):
@@ -79,7 +81,7 @@ def _created(root: int, names: list[str], uid: int, gid: int) -> int:
         fd = _made(parent, name, MODE)
         try:
             _give(fd, uid, gid)
-            if above[-1:] != [TASKS]:
+            if above[-1:] not in ([TASKS], [CONTAINERS]):
                 _point(parent, LATEST, name)
         except BaseException:
             os.close(fd)

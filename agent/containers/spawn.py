@@ -70,36 +70,38 @@ class Spawner:
         group in ours."""
         self._sessions = sessions
         self._root = os.open(work_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        # What has no input reads this.
+        self.null = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
 
-    def start(self, request: StartRequest, output: int | None = None) -> int:
+    def start(
+        self, request: StartRequest, stdio: Stdio | None = None, *, joins: bool = False
+    ) -> int:
         """Make the sandbox and start the process; return its pid.  Raises StartError.
 
-        `output`: where its output goes, in a sandbox that is there already.  Such a
-        process joins others, and may be stopped with them before its program runs: it is
-        not waited for then.
+        `stdio`: where its input comes from and its output goes, in a sandbox that is there
+        already.  `joins`: the process joins others, and may be stopped with them before its
+        program runs: it is not waited for then.
         """
-        directory = _opened_sandbox(self._root, request, made=output is None)
+        directory = _opened_sandbox(self._root, request, made=stdio is None)
         fds = [directory]
         try:
-            for name in (sandbox.STDOUT, sandbox.STDERR):
-                fds.append(
-                    _opened_output(directory, name, request) if output is None else os.dup(output)
-                )
+            if stdio is None:
+                for name in (sandbox.STDOUT, sandbox.STDERR):
+                    fds.append(_opened_output(directory, name, request))
+                stdio = (self.null, fds[1], fds[2])
             os.fchdir(directory)
             try:
-                return self._start(request, fds[1], fds[2], None if output is None else _JOIN_S)
+                return self._start(request, stdio, _JOIN_S if joins else None)
             finally:
                 os.chdir("/")  # no sandbox is kept in use by us
         finally:
             for fd in fds:
                 os.close(fd)
 
-    def _start(self, request: StartRequest, out: int, err: int, patience_s: float | None) -> int:
+    def _start(self, request: StartRequest, stdio: Stdio, patience_s: float | None) -> int:
         special = request["user"] or request["enter"] or request["namespaces"]
         forked = bool(special or request["rlimits"])
         exe, env = request["exe"], request["env"]
-        stdio = (self._null, out, err)
         candidates = _candidates(exe, env)
         failure: OSError | None = None
         for path in candidates:

@@ -21,6 +21,7 @@ import socket
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from agent.containers import wire
@@ -77,6 +78,8 @@ class Warden:
         self._waiting: set[str] = set()
         # How containers ended or failed to start, until the agent has written it down.
         self._results: dict[str, list[Any]] = {}
+        # Containers that have ended, which is told when those within them have, too.
+        self._delayed: dict[str, int | None] = {}
         self._answers: list[list[Any]] = []
         self._unsent = b""
         self._answered_s = 0.0
@@ -179,6 +182,9 @@ class Warden:
         # Said again to the next one, as far as it is not forgotten.
         self._answers.clear()
         self._kill_probes(self._probes.all())
+        for container_id, status in self._delayed.items():
+            self._results[container_id] = ["ended", container_id, status]
+        self._delayed.clear()
         for container_id in self._waiting:
             failed = ["failed", container_id, "the agent ended before it was started"]
             self._results[container_id] = failed
@@ -244,6 +250,8 @@ class Warden:
                 self._waiting.add(request["id"])
             elif message[0] == "probe":
                 self._probe(cast(StartRequest, message[1]), *message[2])
+            elif message[0] == "within":
+                self._start_within(cast(StartRequest, message[1]), *message[2])
             elif message[0] == "signal":
                 self._signal(message[1], message[2])
             elif message[0] == "forget":
@@ -263,7 +271,9 @@ class Warden:
             self._waiting.discard(container_id)
             self._result(["failed", container_id, "stopped before it was started"])
         else:
-            self._processes.signal(container_id, number)
+            # What is within another container has nobody who would send KILL afterwards.
+            spare = container_id not in self._probes
+            self._processes.signal(container_id, number, spare=spare)
 
     def _start(self, request: StartRequest) -> None:
         container_id = request["id"]
@@ -289,8 +299,24 @@ class Warden:
             # One of an earlier run of the agent, which cannot be killed.
             self._answers.append(["unprobed", probe_id, "the last one has not ended yet"])
             return
+        self._start_beside(probe_id, lambda: self._probes.start(request, container_id, limit_s))
+
+    def _start_within(
+        self, request: StartRequest, container_id: str, stdio: list[str] | None
+    ) -> None:
+        within_id = request["id"]
+        if not self._processes.led(container_id):
+            text = "its container has ended, or is none that this warden has started"
+            self._answers.append(["unprobed", within_id, text])
+        elif within_id in self._processes:
+            self._answers.append(["unprobed", within_id, "the last one has not ended yet"])
+        else:
+            start = self._probes.start_within
+            self._start_beside(within_id, lambda: start(request, container_id, stdio))
+
+    def _start_beside(self, probe_id: str, start: Callable[[], int]) -> None:
         try:
-            pid = self._probes.start(request, container_id, limit_s)
+            pid = start()
         except StartError as error:
             self._answers.append(["probed", probe_id, [None, "", str(error)]])
         except Exception as error:
@@ -309,11 +335,17 @@ class Warden:
         for container_id, status in self._processes.reap():
             if container_id not in self._probes:
                 self._kill_probes(self._probes.forget(container_id))
-                self._result(["ended", container_id, status])
+                if self._link is not None and self._probes.within(container_id):
+                    self._delayed[container_id] = status
+                else:
+                    self._result(["ended", container_id, status])
                 continue
+            beside = self._probes.container_of(container_id)
             output, why = self._probes.ended(container_id)
             if self._link is not None:
                 self._answers.append(["probed", container_id, [status, output, why]])
+            if beside in self._delayed and not self._probes.within(beside):
+                self._result(["ended", beside, self._delayed.pop(beside)])
 
     def _result(self, answer: list[Any]) -> None:
         self._results[answer[1]] = answer

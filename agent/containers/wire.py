@@ -3,8 +3,10 @@
 To the warden::
 
     ["start", {...}]              see StartRequest in spawn.py
-    ["signal", id, number]        TERM or KILL for all processes of the container or probe
+    ["signal", id, number]        for all processes of the container or probe
     ["probe", {...}, [container, s]]  run it beside the container's own, for at most so long
+    ["within", {...}, [container, stdio]]  start it as a container within that one; stdio: null,
+                                  or the files of its input, output and error output
     ["forget", id]                its end is written down: not to be told again
     ["on_agent_loss", what, s]    instead of what it was started with (see main of warden.py)
     ["end"]                       kill everything, and end; otherwise, when the agent's end
@@ -21,7 +23,7 @@ From the warden::
     ["started", id, pid]
     ["failed", id, text]          why nothing was started
     ["ended", id, status]         the wait status; nothing of the container runs any more
-    ["probing", id, pid]
+    ["probing", id, pid]          also of a container within another, as what follows
     ["probed", id, [status, output, why]]  null and why it was not started; or why killed
     ["unprobed", id, text]        why it was not even tried
 

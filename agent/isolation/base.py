@@ -153,6 +153,14 @@ class Isolator:
         """
         return NOTHING
 
+    def join(self, container_id: str, pid: int) -> Preparation:
+        """What one more process needs that is started in the container beside its own.
+
+        Called any number of times while it runs, also after `recover`; `pid` is its
+        first process.  An error fails the start of that process alone.
+        """
+        return NOTHING
+
     def isolate(self, container_id: str, pid: int) -> None:
         """Its first process exists and runs already; called once, after `prepare`.
 

@@ -55,6 +55,23 @@ class RlimitsIsolator(Isolator):
             rlimits=parse(container.info.rlimit_info, most_files(), None if may_raise else own())
         )
 
+    def join(self, container_id: str, pid: int) -> Preparation:
+        limits = limits_of(Path(f"/proc/{pid}/limits").read_text())
+        return Preparation(
+            rlimits=tuple(each for each in limits if each[1:] != resource.getrlimit(each[0]))
+        )
+
+
+def limits_of(text: str) -> list[tuple[int, int, int]]:
+    """What /proc/PID/limits says, in the kernel's order of its numbers.  (prlimit(2) wants a
+    right for it that not even root has everywhere.)"""
+
+    def value(column: str) -> int:
+        return UNLIMITED if column.strip() == "unlimited" else int(column)
+
+    rows = text.splitlines()[1:]
+    return [(number, value(row[26:46]), value(row[47:67])) for number, row in enumerate(rows)]
+
 
 def most_files() -> int:
     """What the kernel allows NOFILE to be, for anybody."""

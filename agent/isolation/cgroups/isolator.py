@@ -154,6 +154,12 @@ class CgroupIsolator(Isolator):
         entries.append(entry(self.layout.kill, kill))
         return Preparation(enter=tuple(dict.fromkeys(entries)))
 
+    def join(self, container_id: str, pid: int) -> Preparation:
+        entries = [entry(each.place, each.group(container_id)) for each in self.controllers]
+        kill = self.layout.kill
+        entries.append(entry(kill, kill.agent.child(container_id)))
+        return Preparation(enter=tuple(dict.fromkeys(entries)))
+
     def _check_labels(self, container: Container) -> None:
         names = {each.name for each in self.controllers}
         for label, name in _BY_LABEL.items():

@@ -121,6 +121,18 @@ class NetworkIsolator(Isolator):
             environment=environment, namespaces=(namespaces.path_of(member.namespace),)
         )
 
+    def join(self, container_id: str, pid: int) -> Preparation:
+        namespace = Path(f"/proc/{pid}/ns/net")
+        # Also of one that we know nothing of any more: never into the machine's by mistake.
+        if namespace.samefile("/proc/self/ns/net"):
+            return NOTHING
+        member = self._members.get(container_id)
+        address = member.address if member is not None else None
+        return Preparation(
+            environment={"MESOS_CONTAINER_IP": str(address)} if address is not None else {},
+            namespaces=(str(namespace),),
+        )
+
     def isolate(self, container_id: str, pid: int) -> None:
         member = self._members.get(container_id)
         if member is not None:

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agent.containers.isolating import Isolating
-from agent.isolation.base import AgentFacts, Isolator, Limitation
+from agent.isolation.base import NOTHING, AgentFacts, Isolator, Limitation, Preparation
 from mesos_py.errors import Unavailable
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
@@ -30,6 +30,11 @@ class Scripted(Isolator):
         self.ends: list[Limitation | Exception | None] = [None]
         self.cleanups: list[Exception | None] = [None]
         self.cleaned = threading.Event()
+        self.needs = NOTHING
+
+    def join(self, container_id: str, pid: int) -> Preparation:
+        self.calls.append((self.name, f"join {container_id} {pid}"))
+        return self.needs
 
     def end(self, container_id: str) -> Limitation | None:
         self.calls.append((self.name, "end"))
@@ -55,6 +60,18 @@ async def closing() -> AsyncIterator[list[Isolating]]:
     yield made
     for each in made:
         await each.close()
+
+
+async def test_what_a_further_process_needs_is_the_sum_of_all(closing):
+    first, second = Scripted(), Scripted()
+    first.needs = Preparation({"A": "1", "B": "1"}, ("g1",), (), ((7, 1, 2),))
+    second.needs = Preparation({"B": "2"}, ("g2",), ("n",), ())
+    closing.append(isolating := Isolating([first, second]))
+    found = await isolating.join("c1", 7)
+    assert found == Preparation({"A": "1", "B": "2"}, ("g1", "g2"), ("n",), ((7, 1, 2),))
+    assert first.calls == [("i", "join c1 7")]
+    closing.append(none := Isolating([]))
+    assert await none.join("c1", 7) == NOTHING
 
 
 async def ended(isolating: Isolating) -> Limitation | None:

@@ -1,13 +1,18 @@
 """ContainerInfo.rlimit_info to what setrlimit takes, and what is refused."""
 
+import os
 import resource
+import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.isolation.rlimits import NUMBERS, UNLIMITED, parse
+from agent.isolation.base import AgentFacts
+from agent.isolation.rlimits import NUMBERS, UNLIMITED, RlimitsIsolator, limits_of, parse
 from mesos_py.errors import InvalidValue
+from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
 RLimit = pb.RLimitInfo.RLimit
@@ -33,6 +38,23 @@ def test_every_limit_that_mesos_names_has_a_number_of_the_kernel():
 def test_soft_and_hard_are_taken_as_they_are():
     limits = parse(info((RLimit.RLMT_NOFILE, 100, 200), (RLimit.RLMT_CORE, 0, 0)), MOST_FILES, None)
     assert limits == ((resource.RLIMIT_NOFILE, 100, 200), (resource.RLIMIT_CORE, 0, 0))
+
+
+def test_one_more_process_gets_the_limits_of_the_first():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    isolator = RlimitsIsolator(AgentFacts("A1", "/", Resources()))
+    argv = ["sh", "-c", f"ulimit -S -n {soft - 1} && echo set && exec cat"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as limited:
+        assert limited.stdin is not None
+        assert limited.stdout is not None
+        assert limited.stdout.readline() == b"set\n"
+        found = isolator.join("c1", limited.pid)
+        limited.stdin.close()
+    assert found.rlimits == ((resource.RLIMIT_NOFILE, soft - 1, hard),)
+    assert isolator.join("c1", os.getpid()).rlimits == ()
+    own = limits_of(Path("/proc/self/limits").read_text())
+    assert own == [(number, *resource.getrlimit(number)) for number, _, _ in own]
+    assert {number for number, _, _ in own} >= set(NUMBERS.values())
 
 
 def test_neither_soft_nor_hard_means_no_limit():

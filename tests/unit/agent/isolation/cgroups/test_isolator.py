@@ -56,6 +56,15 @@ def test_a_container_is_told_to_enter_one_group_per_hierarchy(tree, version):
     assert all(file.endswith(name) and "/agent-S0/" in file for file in enter)
 
 
+def test_one_more_process_enters_the_same_groups(tree, version):
+    made = isolator(tree, version)
+    enter = made.prepare(container()).enter
+    assert made.join("c1", 7).enter == enter
+    again = isolator(tree, version)
+    again.recover([recovered("c1")])
+    assert again.join("c1", 7).enter == enter
+
+
 def test_after_the_end_nothing_is_left(tree, version):
     made = isolator(tree, version)
     tree.enter(7, *made.prepare(container()).enter)
