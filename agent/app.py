@@ -29,6 +29,7 @@ from agent.checks.wiring import prober_of
 from agent.containers import containerizers
 from agent.containers.isolating import Isolating
 from agent.containers.launcher import Launcher
+from agent.containers.nested import Nested
 from agent.containers.router import Router
 from agent.containers.warden import OnAgentLoss
 from agent.core.agent import AgentCore
@@ -148,9 +149,8 @@ class AgentDaemon:
         http = await self._http(stack, keeper, metrics)
         info.http_port = flags.advertise_http_port or http.port
         work_dir = str(self.work_dir)
-        files_url = f"http://{Address(info.ip or info.hostname, info.http_port)}/files"
         http_endpoint = str(Address(executor_ip(flags.ip, flags.advertise_ip), http.port))
-        settings = self._settings(executor_server.endpoint, http_endpoint, files_url)
+        settings = self._settings(executor_server.endpoint, http_endpoint, _files_url(info))
         core = AgentCore(settings, info, RandomIds())
         saved = self._restored(core, info)
         shell = self._shell = Shell(core, SystemClock(), metrics, self._checkpoint, self, keeper)
@@ -163,9 +163,7 @@ class AgentDaemon:
         launcher = self._launcher = Launcher(
             work_dir, shell, fetcher, on_loss, flags.recovery_timeout_s
         )
-        first_s, cap_s = flags.registration_backoff_s, rpc.LINK_TIMEOUTS.backoff_cap_s
-        backoff = Backoff(first_s, max(first_s, cap_s), random.random)
-        link = self._link = MasterLink(detector, shell, backoff, os.urandom(8).hex())
+        link = self._link = MasterLink(detector, shell, _backoff(flags), os.urandom(8).hex())
         self._docker = containerizers.docker_launcher(
             dataclasses.asdict(flags), settings, shell, fetcher, metrics
         )
@@ -173,7 +171,9 @@ class AgentDaemon:
             launcher.isolating = Isolating(self._isolators())
         stack.push_async_callback(self._end_launcher, launcher)
         prober = prober_of(stack, core, shell, launcher, self._docker)
-        shell.wire(link, Router(launcher, self._docker), executors, files, prober)
+        router = Router(launcher, self._docker)
+        nested = Nested(core.state, launcher, router, self._is_docker)
+        shell.wire(link, router, executors, files, prober, nested)
         docker_saved, others = containerizers.split(saved, flags.containerizers)
         if self._docker is not None:
             # An agent that comes back has other tasks to see to, and waits for dockerd.
@@ -185,13 +185,17 @@ class AgentDaemon:
             self._docker.recover(self._agent_id, docker_saved)
         shell.executors_welcome()
         http.executors.open(executors)
-        observe(stack, server, core, used_by(launcher, self._docker), metrics, http, self._told())
+        used = used_by(launcher, self._docker)
+        observe(stack, server, core, used, metrics, http, self._told(), nested=nested)
         agent_pb2_grpc.add_AgentFilesServicer_to_server(files, server)
         await server.start()
         self._started = True
         linking = asyncio.create_task(link.run())
         linking.add_done_callback(self._link_ended)
         stack.push_async_callback(_cancelled, linking)
+
+    def _is_docker(self, container_id: str) -> bool:
+        return self._docker is not None and container_id in self._docker
 
     async def _keeper(self, stack: contextlib.AsyncExitStack, metrics: Metrics) -> SandboxKeeper:
         limits = self.flags.sandbox_limits()
@@ -373,6 +377,16 @@ class AgentDaemon:
 async def _cancelled(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
+
+
+def _files_url(info: pb.AgentInfo) -> str:
+    """Where others can read what is in sandboxes."""
+    return f"http://{Address(info.ip or info.hostname, info.http_port)}/files"
+
+
+def _backoff(flags: AgentFlags) -> Backoff:
+    first_s, cap_s = flags.registration_backoff_s, rpc.LINK_TIMEOUTS.backoff_cap_s
+    return Backoff(first_s, max(first_s, cap_s), random.random)
 
 
 def _told_ip(flags: AgentFlags) -> str | None:

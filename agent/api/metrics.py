@@ -16,6 +16,7 @@ from agent.api.older.pages import About, Pages
 from agent.api.operator import AgentOperator
 from agent.api.virtual_files import VirtualFiles
 from agent.containers.launcher import Launcher
+from agent.containers.nested import Nested
 from agent.core.agent import AgentCore
 from agent.usage.collector import UsageCollector, UsageOf
 from agent.usage.exporter import families
@@ -50,6 +51,8 @@ def observe(
     metrics: Metrics,
     http: AgentHttp,
     told: Told,
+    *,
+    nested: Nested,
 ) -> None:
     """Answer operators on `server` and by HTTP, and Prometheus, until `stack` ends."""
     clock = SystemClock()
@@ -69,7 +72,7 @@ def observe(
 
     files = VirtualFiles(state.settings.work_dir, lambda: state.agent_id, http.sandboxes.open)
     operator = AgentOperator(
-        state, usage, lambda: metrics.snapshot() | numbers(), told.flags, files
+        state, usage, lambda: metrics.snapshot() | numbers(), told.flags, files, nested
     )
     stack.callback(operator.close)
     agent_operator_pb2_grpc.add_AgentOperatorServiceServicer_to_server(operator, server)

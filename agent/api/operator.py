@@ -11,7 +11,10 @@ from typing import Any, Final, TypeAlias
 import grpc.aio
 
 from agent.api.virtual_files import VirtualFiles
+from agent.containers.nested import Nested
 from agent.core import listing
+from agent.core.effects import Signal
+from agent.core.nested import Wanted, wanted
 from agent.core.state import AgentState
 from agent.usage.collector import UsageCollector
 from mesos_py import logs, rpc
@@ -30,7 +33,8 @@ _NS: Final = 10**9
 
 
 class AgentOperator(AgentOperatorServiceServicer):
-    """Unary calls: all but SET_LOGGING_LEVEL only read."""
+    """Unary calls: all only read but SET_LOGGING_LEVEL and those that launch and end containers
+    within others."""
 
     def __init__(
         self,
@@ -39,6 +43,7 @@ class AgentOperator(AgentOperatorServiceServicer):
         numbers: Callable[[], Mapping[str, float]],
         flags: Mapping[str, str],
         files: VirtualFiles,
+        nested: Nested,
     ) -> None:
         """`numbers`: what GET_METRICS tells; `flags`: what the agent was told, as texts."""
         self._s = state
@@ -46,6 +51,7 @@ class AgentOperator(AgentOperatorServiceServicer):
         self._numbers = numbers
         self._flags = flags
         self._files = files
+        self._nested = nested
         self._verbosity = Verbosity()
 
     async def Execute(self, request: Call, context: Context) -> Response:
@@ -65,10 +71,6 @@ class AgentOperator(AgentOperatorServiceServicer):
             raise InvalidValue("type", name, "is not supported by this agent")
         made = handler(self, call)
         return made if isinstance(made, Response) else await made
-
-    def has_container(self, container_id: str) -> bool:
-        """Whether it is one of a task or an executor, whose processes are not gone."""
-        return container_id in self._s.containers
 
     def close(self) -> None:
         """What was changed for a time is as before."""
@@ -131,8 +133,10 @@ class AgentOperator(AgentOperatorServiceServicer):
     def get_tasks(self, _: Call) -> Response:
         return Response(type=Response.GET_TASKS, get_tasks=listing.tasks(self._s))
 
-    async def get_containers(self, _: Call) -> Response:
+    async def get_containers(self, call: Call) -> Response:
         found = Response.GetContainers(containers=await self._usage.collect())
+        if call.get_containers.show_nested:
+            found.containers.extend(self._nested.shown())
         return Response(type=Response.GET_CONTAINERS, get_containers=found)
 
     def get_operations(self, _: Call) -> Response:
@@ -145,6 +149,52 @@ class AgentOperator(AgentOperatorServiceServicer):
 
     def prune_images(self, _: Call) -> Response:
         """No images are kept but dockerd's, which are the business of who runs that."""
+        return Response(type=Response.DONE)
+
+    # ---- Containers within others --------------------------------------------------
+
+    async def launch_nested_container(self, call: Call) -> Response:
+        asked = call.launch_nested_container
+        command = asked.command if asked.HasField("command") else None
+        return await self._launch(asked.container_id, wanted(command, asked.container))
+
+    async def launch_container(self, call: Call) -> Response:
+        asked = call.launch_container
+        command = asked.command if asked.HasField("command") else None
+        what = wanted(command, asked.container, asked.resources, asked.limits)
+        return await self._launch(asked.container_id, what)
+
+    async def _launch(self, container_id: pb.ContainerID, what: Wanted) -> Response:
+        launched = await self._nested.launch(container_id, what)
+        return Response(type=Response.DONE if launched else Response.DONE_BEFORE)
+
+    async def wait_nested_container(self, call: Call) -> Response:
+        exit = await self._nested.wait(call.wait_nested_container.container_id)
+        found = Response.WaitNestedContainer(exit_status=exit.status, message=exit.unknown or None)
+        return Response(type=Response.WAIT_NESTED_CONTAINER, wait_nested_container=found)
+
+    async def wait_container(self, call: Call) -> Response:
+        exit = await self._nested.wait(call.wait_container.container_id)
+        found = Response.WaitContainer(exit_status=exit.status, message=exit.unknown or None)
+        return Response(type=Response.WAIT_CONTAINER, wait_container=found)
+
+    def kill_nested_container(self, call: Call) -> Response:
+        return self._kill(call.kill_nested_container)
+
+    def kill_container(self, call: Call) -> Response:
+        return self._kill(call.kill_container)
+
+    def _kill(self, asked: Call.KillNestedContainer | Call.KillContainer) -> Response:
+        number = asked.signal if asked.HasField("signal") else int(Signal.KILL)
+        self._nested.kill(asked.container_id, number)
+        return Response(type=Response.DONE)
+
+    async def remove_nested_container(self, call: Call) -> Response:
+        await self._nested.remove(call.remove_nested_container.container_id)
+        return Response(type=Response.DONE)
+
+    async def remove_container(self, call: Call) -> Response:
+        await self._nested.remove(call.remove_container.container_id)
         return Response(type=Response.DONE)
 
     # ---- Files ---------------------------------------------------------------------
@@ -174,6 +224,14 @@ _HANDLERS: Final[dict[int, _Handler]] = {
     Call.READ_FILE: AgentOperator.read_file,
     Call.GET_STATE: AgentOperator.get_state,
     Call.GET_CONTAINERS: AgentOperator.get_containers,
+    Call.LAUNCH_NESTED_CONTAINER: AgentOperator.launch_nested_container,
+    Call.LAUNCH_CONTAINER: AgentOperator.launch_container,
+    Call.WAIT_NESTED_CONTAINER: AgentOperator.wait_nested_container,
+    Call.WAIT_CONTAINER: AgentOperator.wait_container,
+    Call.KILL_NESTED_CONTAINER: AgentOperator.kill_nested_container,
+    Call.KILL_CONTAINER: AgentOperator.kill_container,
+    Call.REMOVE_NESTED_CONTAINER: AgentOperator.remove_nested_container,
+    Call.REMOVE_CONTAINER: AgentOperator.remove_container,
     Call.GET_FRAMEWORKS: AgentOperator.get_frameworks,
     Call.GET_EXECUTORS: AgentOperator.get_executors,
     Call.GET_OPERATIONS: AgentOperator.get_operations,

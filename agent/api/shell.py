@@ -12,6 +12,7 @@ from agent.api.files import FileService
 from agent.api.master_link import MasterLink
 from agent.checkpoint.store import Checkpoint, CheckpointUnwritable
 from agent.checks.prober import Prober
+from agent.containers.nested import Nested
 from agent.containers.router import Containers
 from agent.core.agent import AgentCore
 from agent.core.effects import (
@@ -103,6 +104,7 @@ class Shell:
         self._retry: asyncio.TimerHandle | None = None
         self._settled: asyncio.Event | None = None
         self._do: dict[type[Any], Callable[[Any], object]] = {}
+        self._nested: Nested | None = None
 
     def wire(
         self,
@@ -111,9 +113,14 @@ class Shell:
         executors: ExecutorStreams,
         files: FileService,
         prober: Prober,
+        nested: Nested | None = None,
     ) -> None:
-        """Say who carries out what; before anything is heard."""
+        """Say who carries out what; before anything is heard.
+
+        `nested`: who launches containers within those of tasks and executors.
+        """
         self._launcher = launcher
+        self._nested = nested
         self._do = {
             SendMaster: lambda effect: link.send(effect.call),
             SendExecutor: lambda effect: executors.send(effect.key, effect.event),
@@ -236,12 +243,18 @@ class Shell:
     def container_failed(self, container_id: str, message: str) -> None:
         sandbox = self._sandbox_of(container_id)
         self._guarded("failure", self.core.on_container_failed, container_id, message, self._now())
+        self._over(container_id, Exit(None, message))
         self._sandboxes.ended(sandbox)
 
     def container_ended(self, container_id: str, exit: Exit) -> None:
         sandbox = self._sandbox_of(container_id)
         self._guarded("end", self.core.on_container_ended, container_id, exit, self._now())
+        self._over(container_id, exit)
         self._sandboxes.ended(sandbox)
+
+    def _over(self, container_id: str, exit: Exit) -> None:
+        if self._nested is not None:
+            self._guarded("end", self._nested.outermost_over, container_id, exit)
 
     def _sandbox_of(self, container_id: str) -> tuple[str, ...]:
         executor = self.core.state.containers.get(container_id)

@@ -16,17 +16,17 @@ well, its containers are watched without it (`adrift`).
 from __future__ import annotations
 
 import asyncio
-import enum
 import signal
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agent.checks.command import CommandProbes, end_leftovers
 from agent.containers import adrift, sandbox, settling
 from agent.containers.events import ProbedContainerEvents
+from agent.containers.held import Held, Phase
 from agent.containers.isolating import Isolating, described
 from agent.containers.processes import become_subreaper, start_ticks
 from agent.containers.settling import LOST_AT_START, UNSEEN
@@ -35,7 +35,9 @@ from agent.containers.strays import Strays, just_started
 from agent.containers.users import User, Users
 from agent.containers.warden import OnAgentLoss
 from agent.containers.warden_client import WardenClient, attach, forget_word
+from agent.containers.within import Within
 from agent.core.effects import ContainerSpec, Signal
+from agent.core.nested import is_mark
 from agent.core.records import Exit
 from agent.core.recovery import SavedContainer
 from agent.fetcher.fetcher import Fetcher
@@ -52,27 +54,6 @@ STOPPED = "stopped before it was started"
 RESTART_PAUSE_S = 1.0
 QUICK_RESTARTS = 3
 RESTARTS_WINDOW_S = 60.0
-
-
-class _Phase(enum.Enum):
-    PREPARING = enum.auto()
-    STARTING = enum.auto()
-    RUNNING = enum.auto()
-    # The warden has nothing left of it; isolators may.
-    ENDING = enum.auto()
-
-
-@dataclass(slots=True, eq=False)
-class _Container:
-    container_id: str
-    sandbox: tuple[str, ...]
-    phase: _Phase = _Phase.PREPARING
-    pid: int = 0
-    start_ticks: int = 0
-    # What the warden was asked, until it has answered.
-    request: StartRequest | None = None
-    # The last signal that was asked for.
-    signal: Signal | None = None
 
 
 class Launcher:
@@ -93,8 +74,8 @@ class Launcher:
         self._fetcher = fetcher
         self._on_agent_loss = on_agent_loss
         self._recovery_timeout_s = recovery_timeout_s
-        self._users = Users()
-        self._containers: dict[str, _Container] = {}
+        self.users = Users()
+        self._containers: dict[str, Held] = {}
         self._warden: WardenClient | None = None
         # Requests while there is no warden.
         self._held: list[list[Any]] = []
@@ -107,6 +88,7 @@ class Launcher:
         self._left_word: set[str] = set()
         self.isolating = Isolating([])
         self.probes = CommandProbes(self._send, events.probe_ended)
+        self.within = Within(self._send)
 
     async def start(self, saved: Sequence[SavedContainer] = ()) -> None:
         """`saved`: containers of the agent's earlier run.  How each is now is told as
@@ -117,7 +99,7 @@ class Launcher:
         become_subreaper()
         for each in saved:
             # What is ordered before it is known how they are is carried out then.
-            self._containers[each.container_id] = _Container(each.container_id, each.sandbox)
+            self._containers[each.container_id] = Held(each.container_id, each.sandbox)
         self._fetcher.start()
         attached = await asyncio.to_thread(attach, self._work_dir)
         since: list[list[Any]] = []
@@ -147,7 +129,7 @@ class Launcher:
     def _take_up(self, saved: SavedContainer, outcome: settling.Outcome) -> None:
         container_id = saved.container_id
         container = self._containers[container_id]
-        container.phase = _Phase.RUNNING
+        container.phase = Phase.RUNNING
         if isinstance(outcome, settling.Told):
             self._told(outcome.message)
         elif isinstance(outcome, settling.Failed):
@@ -190,24 +172,24 @@ class Launcher:
 
     def launch(self, spec: ContainerSpec) -> None:
         """Start it; `flush` afterwards."""
-        container = _Container(spec.container_id, spec.sandbox)
+        container = Held(spec.container_id, spec.sandbox)
         self._containers[spec.container_id] = container
         if spec.command.uris:
             self._fetcher.begin(
-                spec, self._users.find, lambda why: self._fetched(container, spec, why)
+                spec, self.users.find, lambda why: self._fetched(container, spec, why)
             )
         else:
             self._go_on(container, spec)
 
-    def _fetched(self, container: _Container, spec: ContainerSpec, why: Exception | None) -> None:
+    def _fetched(self, container: Held, spec: ContainerSpec, why: Exception | None) -> None:
         if why is None and container.signal is None:
             self._go_on(container, spec)
             self.flush()
         else:
             self._give_up(container, why)
 
-    def _go_on(self, container: _Container, spec: ContainerSpec) -> None:
-        user = self._users.known(spec.user)
+    def _go_on(self, container: Held, spec: ContainerSpec) -> None:
+        user = self.users.known(spec.user)
         if user is not None and not self.isolating.active:
             self._request(container, spec, user, NOTHING)
             return
@@ -223,9 +205,9 @@ class Launcher:
         self._fetcher.stop(container_id)
         if container_id in self._strays:
             self._strays.signal(container_id, number)
-        elif container.phase is not _Phase.PREPARING:
+        elif container.phase is not Phase.PREPARING:
             self._send(["signal", container_id, int(number)])
-        if number is Signal.KILL and container.phase is _Phase.RUNNING:
+        if number is Signal.KILL and container.phase is Phase.RUNNING:
             self.isolating.kill(container_id)
 
     def update(self, container_id: str, resources: Resources) -> None:
@@ -276,7 +258,7 @@ class Launcher:
 
     def _prepare(self, spec: ContainerSpec) -> tuple[User, Preparation]:
         """In a thread.  Raises MesosPyError, OSError, or what an isolator raises."""
-        user = self._users.find(spec.user)
+        user = self.users.find(spec.user)
         if not self.isolating.active:
             return user, NOTHING
         with (
@@ -289,7 +271,7 @@ class Launcher:
 
     def _prepared(
         self,
-        container: _Container,
+        container: Held,
         spec: ContainerSpec,
         done: asyncio.Future[tuple[User, Preparation]],
     ) -> None:
@@ -302,7 +284,7 @@ class Launcher:
             return
         self._give_up(container, error)
 
-    def _give_up(self, container: _Container, error: BaseException | None) -> None:
+    def _give_up(self, container: Held, error: BaseException | None) -> None:
         """It is not started: for a reason, or because it was stopped."""
         if error is None:
             text = STOPPED
@@ -314,9 +296,9 @@ class Launcher:
         self._events.containers_told()
 
     def _request(
-        self, container: _Container, spec: ContainerSpec, user: User, extra: Preparation
+        self, container: Held, spec: ContainerSpec, user: User, extra: Preparation
     ) -> None:
-        container.phase = _Phase.STARTING
+        container.phase = Phase.STARTING
         request = StartRequest(
             id=spec.container_id,
             exe=spec.executable,
@@ -354,6 +336,8 @@ class Launcher:
             self._fail(container_id, detail)
         elif what == "ended":
             self._ended(container_id, Exit(detail))
+        elif is_mark(container_id):
+            self.within.heard(what, container_id, detail)
         else:
             self.probes.heard(what, container_id, detail)
 
@@ -361,7 +345,7 @@ class Launcher:
         container = self._containers.get(container_id)
         if container is None:
             return
-        container.phase, container.pid, container.request = _Phase.RUNNING, pid, None
+        container.phase, container.pid, container.request = Phase.RUNNING, pid, None
         container.start_ticks = start_ticks(pid)
         if self.isolating.active:
             self._tell_addresses(container_id)
@@ -406,9 +390,9 @@ class Launcher:
             self.forget(container_id)  # of nobody
             self.flush()
             return
-        if container.phase is _Phase.ENDING:
+        if container.phase is Phase.ENDING:
             return
-        container.phase = _Phase.ENDING
+        container.phase = Phase.ENDING
         if not self.isolating.active:
             self._gone(container_id, exit, None)
             return
@@ -438,18 +422,20 @@ class Launcher:
         for container in list(self._containers.values()):
             if container.container_id in self._strays:
                 continue
-            if container.phase is _Phase.STARTING:
+            if container.phase is Phase.STARTING:
                 self._settle_start(container)
-            if container.phase is _Phase.RUNNING:
+            if container.phase is Phase.RUNNING:
                 self._take_in(container)
-        self.probes.lost(self._strays.end_adrift if self._inherited else self._strays.end_child)
+        take_in = self._strays.end_adrift if self._inherited else self._strays.end_child
+        self.probes.lost(take_in)
+        self.within.lost(take_in)
         self._inherited = False
         count = len(self._strays)
         log.warning("tasks of the lost warden are watched by the agent", count=count)
         self._strays.reap()
         self._restart = asyncio.get_running_loop().create_task(self._restart_warden())
 
-    def _settle_start(self, container: _Container) -> None:
+    def _settle_start(self, container: Held) -> None:
         """It was about to be started: is it there, or not?"""
         container_id = container.container_id
         if (pid := just_started(container_id)) is not None:
@@ -462,7 +448,7 @@ class Launcher:
         else:
             self._send(["start", container.request])
 
-    def _take_in(self, container: _Container) -> None:
+    def _take_in(self, container: Held) -> None:
         """Watch a container that has lost its warden."""
         container_id = container.container_id
         if not self._inherited:

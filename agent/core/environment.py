@@ -52,7 +52,7 @@ def duration_text(seconds: float) -> str:
 def for_command(state: AgentState, executor: Executor, task: pb.TaskInfo) -> dict[str, str]:
     """What the agent sets for the process of a command task."""
     return {
-        **_common(state, executor),
+        **common(state, executor),
         **of_ports(task.resources),
         "MESOS_TASK_ID": task.task_id.value,
         "MESOS_ALLOCATION_ROLE": role_of(task, executor.framework),
@@ -67,7 +67,7 @@ def for_executor(
     checkpoint = executor.framework.info.checkpoint and timeout_s > 0
     return {
         **(_waiting(timeout_s) if checkpoint else {}),
-        **_common(state, executor),
+        **common(state, executor),
         **of_ports(info.resources),
         **_agent(state.settings),
         "MESOS_ALLOCATION_ROLE": role_of(first, executor.framework),
@@ -142,7 +142,8 @@ def shutdown_grace_s(state: AgentState, info: pb.ExecutorInfo) -> float:
     return state.settings.executor_shutdown_grace_s
 
 
-def _common(state: AgentState, executor: Executor) -> dict[str, str]:
+def common(state: AgentState, executor: Executor) -> dict[str, str]:
+    """What every process in the container of a task or an executor is told."""
     directory = "/".join((state.settings.work_dir, *executor.sandbox))
     served = {}
     if state.settings.files_url:

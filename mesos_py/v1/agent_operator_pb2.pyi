@@ -213,23 +213,29 @@ class Call(_message.Message):
 
     @_typing.final
     class LaunchNestedContainer(_message.Message):
-        """Of what follows only the ids count: there are no nested and no standalone containers, and
-        no resource providers.
-        """
+        """The container's id names its parent.  One without is a standalone container: not there."""
 
         DESCRIPTOR: _descriptor.Descriptor
 
         CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        COMMAND_FIELD_NUMBER: _builtins.int
+        CONTAINER_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def container_id(self) -> _types_pb2.ContainerID: ...
+        @_builtins.property
+        def command(self) -> _types_pb2.CommandInfo: ...
+        @_builtins.property
+        def container(self) -> _types_pb2.ContainerInfo: ...
         def __init__(
             self,
             *,
             container_id: _types_pb2.ContainerID | None = ...,
+            command: _types_pb2.CommandInfo | None = ...,
+            container: _types_pb2.ContainerInfo | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "container", b"container", "container_id", b"container_id"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "container", b"container", "container_id", b"container_id"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -256,18 +262,24 @@ class Call(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
         CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        SIGNAL_FIELD_NUMBER: _builtins.int
+        signal: _builtins.int
+        """Absent: KILL."""
         @_builtins.property
         def container_id(self) -> _types_pb2.ContainerID: ...
         def __init__(
             self,
             *,
             container_id: _types_pb2.ContainerID | None = ...,
+            signal: _builtins.int | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_signal", b"_signal", "container_id", b"container_id", "signal", b"signal"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_signal", b"_signal", "container_id", b"container_id", "signal", b"signal"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
+        _WhichOneofReturnType__signal: _TypeAlias = _typing.Literal["signal"]  # noqa: Y015
+        _WhichOneofArgType__signal: _TypeAlias = _typing.Literal["_signal", b"_signal"]  # noqa: Y015
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__signal) -> _WhichOneofReturnType__signal | None: ...
 
     @_typing.final
     class RemoveNestedContainer(_message.Message):
@@ -289,39 +301,75 @@ class Call(_message.Message):
 
     @_typing.final
     class LaunchNestedContainerSession(_message.Message):
+        """Over HTTP only: the answer is a stream of ProcessIO, and the container ends with it."""
+
         DESCRIPTOR: _descriptor.Descriptor
 
         CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        COMMAND_FIELD_NUMBER: _builtins.int
+        CONTAINER_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def container_id(self) -> _types_pb2.ContainerID: ...
+        @_builtins.property
+        def command(self) -> _types_pb2.CommandInfo: ...
+        @_builtins.property
+        def container(self) -> _types_pb2.ContainerInfo: ...
         def __init__(
             self,
             *,
             container_id: _types_pb2.ContainerID | None = ...,
+            command: _types_pb2.CommandInfo | None = ...,
+            container: _types_pb2.ContainerInfo | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "container", b"container", "container_id", b"container_id"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "container", b"container", "container_id", b"container_id"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
     class AttachContainerInput(_message.Message):
+        """Over HTTP only: a stream whose first record names the container, and the others are input."""
+
         DESCRIPTOR: _descriptor.Descriptor
 
+        class _Type:
+            ValueType = _typing.NewType("ValueType", _builtins.int)
+            V: _TypeAlias = ValueType  # noqa: Y015
+
+        class _TypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Call.AttachContainerInput._Type.ValueType], _builtins.type):
+            DESCRIPTOR: _descriptor.EnumDescriptor
+            UNKNOWN: Call.AttachContainerInput._Type.ValueType  # 0
+            CONTAINER_ID: Call.AttachContainerInput._Type.ValueType  # 1
+            PROCESS_IO: Call.AttachContainerInput._Type.ValueType  # 2
+
+        class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
+        UNKNOWN: Call.AttachContainerInput.Type.ValueType  # 0
+        CONTAINER_ID: Call.AttachContainerInput.Type.ValueType  # 1
+        PROCESS_IO: Call.AttachContainerInput.Type.ValueType  # 2
+
+        TYPE_FIELD_NUMBER: _builtins.int
         CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        PROCESS_IO_FIELD_NUMBER: _builtins.int
+        type: Global___Call.AttachContainerInput.Type.ValueType
         @_builtins.property
         def container_id(self) -> _types_pb2.ContainerID: ...
+        @_builtins.property
+        def process_io(self) -> Global___ProcessIO: ...
         def __init__(
             self,
             *,
+            type: Global___Call.AttachContainerInput.Type.ValueType | None = ...,
             container_id: _types_pb2.ContainerID | None = ...,
+            process_io: Global___ProcessIO | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "container_id", b"container_id", "process_io", b"process_io", "type", b"type"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "container_id", b"container_id", "process_io", b"process_io", "type", b"type"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
+        _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
+        _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__type) -> _WhichOneofReturnType__type | None: ...
 
     @_typing.final
     class AttachContainerOutput(_message.Message):
@@ -345,17 +393,54 @@ class Call(_message.Message):
     class LaunchContainer(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
+        @_typing.final
+        class LimitsEntry(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            KEY_FIELD_NUMBER: _builtins.int
+            VALUE_FIELD_NUMBER: _builtins.int
+            key: _builtins.str
+            @_builtins.property
+            def value(self) -> _types_pb2.Value.Scalar: ...
+            def __init__(
+                self,
+                *,
+                key: _builtins.str = ...,
+                value: _types_pb2.Value.Scalar | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
         CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        COMMAND_FIELD_NUMBER: _builtins.int
+        RESOURCES_FIELD_NUMBER: _builtins.int
+        CONTAINER_FIELD_NUMBER: _builtins.int
+        LIMITS_FIELD_NUMBER: _builtins.int
         @_builtins.property
         def container_id(self) -> _types_pb2.ContainerID: ...
+        @_builtins.property
+        def command(self) -> _types_pb2.CommandInfo: ...
+        @_builtins.property
+        def resources(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]: ...
+        @_builtins.property
+        def container(self) -> _types_pb2.ContainerInfo: ...
+        @_builtins.property
+        def limits(self) -> _containers.MessageMap[_builtins.str, _types_pb2.Value.Scalar]: ...
         def __init__(
             self,
             *,
             container_id: _types_pb2.ContainerID | None = ...,
+            command: _types_pb2.CommandInfo | None = ...,
+            resources: _abc.Iterable[_types_pb2.Resource] | None = ...,
+            container: _types_pb2.ContainerInfo | None = ...,
+            limits: _abc.Mapping[_builtins.str, _types_pb2.Value.Scalar] | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "container", b"container", "container_id", b"container_id"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "container", b"container", "container_id", b"container_id", "limits", b"limits", "resources", b"resources"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -382,18 +467,24 @@ class Call(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
         CONTAINER_ID_FIELD_NUMBER: _builtins.int
+        SIGNAL_FIELD_NUMBER: _builtins.int
+        signal: _builtins.int
+        """Absent: KILL."""
         @_builtins.property
         def container_id(self) -> _types_pb2.ContainerID: ...
         def __init__(
             self,
             *,
             container_id: _types_pb2.ContainerID | None = ...,
+            signal: _builtins.int | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_signal", b"_signal", "container_id", b"container_id", "signal", b"signal"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["container_id", b"container_id"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_signal", b"_signal", "container_id", b"container_id", "signal", b"signal"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-        def WhichOneof(self, oneof_group: _Never) -> None: ...
+        _WhichOneofReturnType__signal: _TypeAlias = _typing.Literal["signal"]  # noqa: Y015
+        _WhichOneofArgType__signal: _TypeAlias = _typing.Literal["_signal", b"_signal"]  # noqa: Y015
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__signal) -> _WhichOneofReturnType__signal | None: ...
 
     @_typing.final
     class RemoveContainer(_message.Message):
@@ -415,6 +506,8 @@ class Call(_message.Message):
 
     @_typing.final
     class AddResourceProviderConfig(_message.Message):
+        """There are no resource providers."""
+
         DESCRIPTOR: _descriptor.Descriptor
 
         def __init__(
@@ -602,11 +695,15 @@ class Response(_message.Message):
         GET_FRAMEWORKS: Response._Type.ValueType  # 10
         GET_EXECUTORS: Response._Type.ValueType  # 11
         GET_TASKS: Response._Type.ValueType  # 12
+        WAIT_NESTED_CONTAINER: Response._Type.ValueType  # 13
         GET_AGENT: Response._Type.ValueType  # 14
+        WAIT_CONTAINER: Response._Type.ValueType  # 15
         GET_RESOURCE_PROVIDERS: Response._Type.ValueType  # 16
         GET_OPERATIONS: Response._Type.ValueType  # 17
         DONE: Response._Type.ValueType  # 1000
         """Done; there is nothing to say.  Over HTTP: a body that is empty."""
+        DONE_BEFORE: Response._Type.ValueType  # 1001
+        """The same, and it was so before: over HTTP 202."""
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
     UNKNOWN: Response.Type.ValueType  # 0
@@ -622,11 +719,15 @@ class Response(_message.Message):
     GET_FRAMEWORKS: Response.Type.ValueType  # 10
     GET_EXECUTORS: Response.Type.ValueType  # 11
     GET_TASKS: Response.Type.ValueType  # 12
+    WAIT_NESTED_CONTAINER: Response.Type.ValueType  # 13
     GET_AGENT: Response.Type.ValueType  # 14
+    WAIT_CONTAINER: Response.Type.ValueType  # 15
     GET_RESOURCE_PROVIDERS: Response.Type.ValueType  # 16
     GET_OPERATIONS: Response.Type.ValueType  # 17
     DONE: Response.Type.ValueType  # 1000
     """Done; there is nothing to say.  Over HTTP: a body that is empty."""
+    DONE_BEFORE: Response.Type.ValueType  # 1001
+    """The same, and it was so before: over HTTP 202."""
 
     @_typing.final
     class GetHealth(_message.Message):
@@ -998,6 +1099,98 @@ class Response(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
+    class WaitNestedContainer(_message.Message):
+        """How a container ended: as wait(2) tells it, absent if that is not known."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        EXIT_STATUS_FIELD_NUMBER: _builtins.int
+        STATE_FIELD_NUMBER: _builtins.int
+        REASON_FIELD_NUMBER: _builtins.int
+        LIMITATION_FIELD_NUMBER: _builtins.int
+        MESSAGE_FIELD_NUMBER: _builtins.int
+        exit_status: _builtins.int
+        state: _types_pb2.TaskState.ValueType
+        reason: _types_pb2.TaskStatus.Reason.ValueType
+        message: _builtins.str
+        @_builtins.property
+        def limitation(self) -> _types_pb2.TaskResourceLimitation: ...
+        def __init__(
+            self,
+            *,
+            exit_status: _builtins.int | None = ...,
+            state: _types_pb2.TaskState.ValueType | None = ...,
+            reason: _types_pb2.TaskStatus.Reason.ValueType | None = ...,
+            limitation: _types_pb2.TaskResourceLimitation | None = ...,
+            message: _builtins.str | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_status", b"_exit_status", "_message", b"_message", "_reason", b"_reason", "_state", b"_state", "exit_status", b"exit_status", "limitation", b"limitation", "message", b"message", "reason", b"reason", "state", b"state"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_status", b"_exit_status", "_message", b"_message", "_reason", b"_reason", "_state", b"_state", "exit_status", b"exit_status", "limitation", b"limitation", "message", b"message", "reason", b"reason", "state", b"state"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        _WhichOneofReturnType__exit_status: _TypeAlias = _typing.Literal["exit_status"]  # noqa: Y015
+        _WhichOneofArgType__exit_status: _TypeAlias = _typing.Literal["_exit_status", b"_exit_status"]  # noqa: Y015
+        _WhichOneofReturnType__message: _TypeAlias = _typing.Literal["message"]  # noqa: Y015
+        _WhichOneofArgType__message: _TypeAlias = _typing.Literal["_message", b"_message"]  # noqa: Y015
+        _WhichOneofReturnType__reason: _TypeAlias = _typing.Literal["reason"]  # noqa: Y015
+        _WhichOneofArgType__reason: _TypeAlias = _typing.Literal["_reason", b"_reason"]  # noqa: Y015
+        _WhichOneofReturnType__state: _TypeAlias = _typing.Literal["state"]  # noqa: Y015
+        _WhichOneofArgType__state: _TypeAlias = _typing.Literal["_state", b"_state"]  # noqa: Y015
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__exit_status) -> _WhichOneofReturnType__exit_status | None: ...
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__message) -> _WhichOneofReturnType__message | None: ...
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__reason) -> _WhichOneofReturnType__reason | None: ...
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__state) -> _WhichOneofReturnType__state | None: ...
+
+    @_typing.final
+    class WaitContainer(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        EXIT_STATUS_FIELD_NUMBER: _builtins.int
+        STATE_FIELD_NUMBER: _builtins.int
+        REASON_FIELD_NUMBER: _builtins.int
+        LIMITATION_FIELD_NUMBER: _builtins.int
+        MESSAGE_FIELD_NUMBER: _builtins.int
+        exit_status: _builtins.int
+        state: _types_pb2.TaskState.ValueType
+        reason: _types_pb2.TaskStatus.Reason.ValueType
+        message: _builtins.str
+        @_builtins.property
+        def limitation(self) -> _types_pb2.TaskResourceLimitation: ...
+        def __init__(
+            self,
+            *,
+            exit_status: _builtins.int | None = ...,
+            state: _types_pb2.TaskState.ValueType | None = ...,
+            reason: _types_pb2.TaskStatus.Reason.ValueType | None = ...,
+            limitation: _types_pb2.TaskResourceLimitation | None = ...,
+            message: _builtins.str | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_status", b"_exit_status", "_message", b"_message", "_reason", b"_reason", "_state", b"_state", "exit_status", b"exit_status", "limitation", b"limitation", "message", b"message", "reason", b"reason", "state", b"state"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_status", b"_exit_status", "_message", b"_message", "_reason", b"_reason", "_state", b"_state", "exit_status", b"exit_status", "limitation", b"limitation", "message", b"message", "reason", b"reason", "state", b"state"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        _WhichOneofReturnType__exit_status: _TypeAlias = _typing.Literal["exit_status"]  # noqa: Y015
+        _WhichOneofArgType__exit_status: _TypeAlias = _typing.Literal["_exit_status", b"_exit_status"]  # noqa: Y015
+        _WhichOneofReturnType__message: _TypeAlias = _typing.Literal["message"]  # noqa: Y015
+        _WhichOneofArgType__message: _TypeAlias = _typing.Literal["_message", b"_message"]  # noqa: Y015
+        _WhichOneofReturnType__reason: _TypeAlias = _typing.Literal["reason"]  # noqa: Y015
+        _WhichOneofArgType__reason: _TypeAlias = _typing.Literal["_reason", b"_reason"]  # noqa: Y015
+        _WhichOneofReturnType__state: _TypeAlias = _typing.Literal["state"]  # noqa: Y015
+        _WhichOneofArgType__state: _TypeAlias = _typing.Literal["_state", b"_state"]  # noqa: Y015
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__exit_status) -> _WhichOneofReturnType__exit_status | None: ...
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__message) -> _WhichOneofReturnType__message | None: ...
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__reason) -> _WhichOneofReturnType__reason | None: ...
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__state) -> _WhichOneofReturnType__state | None: ...
+
+    @_typing.final
     class GetResourceProviders(_message.Message):
         """There are none."""
 
@@ -1038,7 +1231,9 @@ class Response(_message.Message):
     GET_FRAMEWORKS_FIELD_NUMBER: _builtins.int
     GET_EXECUTORS_FIELD_NUMBER: _builtins.int
     GET_TASKS_FIELD_NUMBER: _builtins.int
+    WAIT_NESTED_CONTAINER_FIELD_NUMBER: _builtins.int
     GET_AGENT_FIELD_NUMBER: _builtins.int
+    WAIT_CONTAINER_FIELD_NUMBER: _builtins.int
     GET_RESOURCE_PROVIDERS_FIELD_NUMBER: _builtins.int
     GET_OPERATIONS_FIELD_NUMBER: _builtins.int
     type: Global___Response.Type.ValueType
@@ -1067,7 +1262,11 @@ class Response(_message.Message):
     @_builtins.property
     def get_tasks(self) -> Global___Response.GetTasks: ...
     @_builtins.property
+    def wait_nested_container(self) -> Global___Response.WaitNestedContainer: ...
+    @_builtins.property
     def get_agent(self) -> Global___Response.GetAgent: ...
+    @_builtins.property
+    def wait_container(self) -> Global___Response.WaitContainer: ...
     @_builtins.property
     def get_resource_providers(self) -> Global___Response.GetResourceProviders: ...
     @_builtins.property
@@ -1088,14 +1287,167 @@ class Response(_message.Message):
         get_frameworks: Global___Response.GetFrameworks | None = ...,
         get_executors: Global___Response.GetExecutors | None = ...,
         get_tasks: Global___Response.GetTasks | None = ...,
+        wait_nested_container: Global___Response.WaitNestedContainer | None = ...,
         get_agent: Global___Response.GetAgent | None = ...,
+        wait_container: Global___Response.WaitContainer | None = ...,
         get_resource_providers: Global___Response.GetResourceProviders | None = ...,
         get_operations: Global___Response.GetOperations | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["get_agent", b"get_agent", "get_containers", b"get_containers", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_logging_level", b"get_logging_level", "get_metrics", b"get_metrics", "get_operations", b"get_operations", "get_resource_providers", b"get_resource_providers", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_version", b"get_version", "list_files", b"list_files", "read_file", b"read_file"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["get_agent", b"get_agent", "get_containers", b"get_containers", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_logging_level", b"get_logging_level", "get_metrics", b"get_metrics", "get_operations", b"get_operations", "get_resource_providers", b"get_resource_providers", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_version", b"get_version", "list_files", b"list_files", "read_file", b"read_file", "wait_container", b"wait_container", "wait_nested_container", b"wait_nested_container"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["get_agent", b"get_agent", "get_containers", b"get_containers", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_logging_level", b"get_logging_level", "get_metrics", b"get_metrics", "get_operations", b"get_operations", "get_resource_providers", b"get_resource_providers", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_version", b"get_version", "list_files", b"list_files", "read_file", b"read_file", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["get_agent", b"get_agent", "get_containers", b"get_containers", "get_executors", b"get_executors", "get_flags", b"get_flags", "get_frameworks", b"get_frameworks", "get_health", b"get_health", "get_logging_level", b"get_logging_level", "get_metrics", b"get_metrics", "get_operations", b"get_operations", "get_resource_providers", b"get_resource_providers", "get_state", b"get_state", "get_tasks", b"get_tasks", "get_version", b"get_version", "list_files", b"list_files", "read_file", b"read_file", "type", b"type", "wait_container", b"wait_container", "wait_nested_container", b"wait_nested_container"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Response: _TypeAlias = Response  # noqa: Y015
+
+@_typing.final
+class ProcessIO(_message.Message):
+    """What goes into a process, and comes out of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Type:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _TypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[ProcessIO._Type.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        UNKNOWN: ProcessIO._Type.ValueType  # 0
+        DATA: ProcessIO._Type.ValueType  # 1
+        CONTROL: ProcessIO._Type.ValueType  # 2
+
+    class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
+    UNKNOWN: ProcessIO.Type.ValueType  # 0
+    DATA: ProcessIO.Type.ValueType  # 1
+    CONTROL: ProcessIO.Type.ValueType  # 2
+
+    @_typing.final
+    class Data(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        class _Type:
+            ValueType = _typing.NewType("ValueType", _builtins.int)
+            V: _TypeAlias = ValueType  # noqa: Y015
+
+        class _TypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[ProcessIO.Data._Type.ValueType], _builtins.type):
+            DESCRIPTOR: _descriptor.EnumDescriptor
+            UNKNOWN: ProcessIO.Data._Type.ValueType  # 0
+            STDIN: ProcessIO.Data._Type.ValueType  # 1
+            STDOUT: ProcessIO.Data._Type.ValueType  # 2
+            STDERR: ProcessIO.Data._Type.ValueType  # 3
+
+        class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
+        UNKNOWN: ProcessIO.Data.Type.ValueType  # 0
+        STDIN: ProcessIO.Data.Type.ValueType  # 1
+        STDOUT: ProcessIO.Data.Type.ValueType  # 2
+        STDERR: ProcessIO.Data.Type.ValueType  # 3
+
+        TYPE_FIELD_NUMBER: _builtins.int
+        DATA_FIELD_NUMBER: _builtins.int
+        type: Global___ProcessIO.Data.Type.ValueType
+        data: _builtins.bytes
+        """Of STDIN, none: its end."""
+        def __init__(
+            self,
+            *,
+            type: Global___ProcessIO.Data.Type.ValueType | None = ...,
+            data: _builtins.bytes | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_data", b"_data", "_type", b"_type", "data", b"data", "type", b"type"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_data", b"_data", "_type", b"_type", "data", b"data", "type", b"type"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        _WhichOneofReturnType__data: _TypeAlias = _typing.Literal["data"]  # noqa: Y015
+        _WhichOneofArgType__data: _TypeAlias = _typing.Literal["_data", b"_data"]  # noqa: Y015
+        _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
+        _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__data) -> _WhichOneofReturnType__data | None: ...
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__type) -> _WhichOneofReturnType__type | None: ...
+
+    @_typing.final
+    class Control(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        class _Type:
+            ValueType = _typing.NewType("ValueType", _builtins.int)
+            V: _TypeAlias = ValueType  # noqa: Y015
+
+        class _TypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[ProcessIO.Control._Type.ValueType], _builtins.type):
+            DESCRIPTOR: _descriptor.EnumDescriptor
+            UNKNOWN: ProcessIO.Control._Type.ValueType  # 0
+            TTY_INFO: ProcessIO.Control._Type.ValueType  # 1
+            HEARTBEAT: ProcessIO.Control._Type.ValueType  # 2
+
+        class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
+        UNKNOWN: ProcessIO.Control.Type.ValueType  # 0
+        TTY_INFO: ProcessIO.Control.Type.ValueType  # 1
+        HEARTBEAT: ProcessIO.Control.Type.ValueType  # 2
+
+        @_typing.final
+        class Heartbeat(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            INTERVAL_FIELD_NUMBER: _builtins.int
+            @_builtins.property
+            def interval(self) -> _types_pb2.DurationInfo: ...
+            def __init__(
+                self,
+                *,
+                interval: _types_pb2.DurationInfo | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _typing.Literal["interval", b"interval"]  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["interval", b"interval"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        TYPE_FIELD_NUMBER: _builtins.int
+        TTY_INFO_FIELD_NUMBER: _builtins.int
+        HEARTBEAT_FIELD_NUMBER: _builtins.int
+        type: Global___ProcessIO.Control.Type.ValueType
+        @_builtins.property
+        def tty_info(self) -> _types_pb2.TTYInfo: ...
+        @_builtins.property
+        def heartbeat(self) -> Global___ProcessIO.Control.Heartbeat: ...
+        def __init__(
+            self,
+            *,
+            type: Global___ProcessIO.Control.Type.ValueType | None = ...,
+            tty_info: _types_pb2.TTYInfo | None = ...,
+            heartbeat: Global___ProcessIO.Control.Heartbeat | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "heartbeat", b"heartbeat", "tty_info", b"tty_info", "type", b"type"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "heartbeat", b"heartbeat", "tty_info", b"tty_info", "type", b"type"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
+        _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__type) -> _WhichOneofReturnType__type | None: ...
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    CONTROL_FIELD_NUMBER: _builtins.int
+    type: Global___ProcessIO.Type.ValueType
+    @_builtins.property
+    def data(self) -> Global___ProcessIO.Data: ...
+    @_builtins.property
+    def control(self) -> Global___ProcessIO.Control: ...
+    def __init__(
+        self,
+        *,
+        type: Global___ProcessIO.Type.ValueType | None = ...,
+        data: Global___ProcessIO.Data | None = ...,
+        control: Global___ProcessIO.Control | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "control", b"control", "data", b"data", "type", b"type"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "control", b"control", "data", b"data", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
+    _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__type) -> _WhichOneofReturnType__type | None: ...
+
+Global___ProcessIO: _TypeAlias = ProcessIO  # noqa: Y015

@@ -24,6 +24,7 @@ from agent.usage.collector import UsageCollector
 from mesos_py.http.jsonpb import as_object
 from mesos_py.metrics import Metrics
 from tests.kit.agent_core import AgentWorld
+from tests.kit.nested import Host, within
 from tests.kit.raw_http import Connection, connected, request
 
 JSON: Final = {"Content-Type": "application/json"}
@@ -48,8 +49,15 @@ class ServedAgent:
         self.http = AgentHttp(work_dir, self.sandboxes, HttpFlags(http_max_body_bytes=2048))
         self.usage = UsageCollector(self.world.core.state, _used, self.world.clock)
         self.files = VirtualFiles(str(work_dir), lambda: "A1", self.sandboxes.open)
+        # As the launcher of containers within others.
+        self.host = Host()
         self.operator = AgentOperator(
-            self.world.core.state, self.usage, _numbers, {"work_dir": "/w"}, self.files
+            self.world.core.state,
+            self.usage,
+            _numbers,
+            {"work_dir": "/w"},
+            self.files,
+            within(self.world, self.host),
         )
         self.connection: Connection | None = None
 

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 
 from agent.api.operator import AgentOperator
 from agent.usage.statistics import as_mesos
-from mesos_py.errors import InvalidValue, NotFound, Unavailable
+from mesos_py.errors import InvalidValue, Unavailable
 from mesos_py.http.answers import HttpRefusal, not_allowed
 from mesos_py.http.fields import OURS
 from mesos_py.http.jsonpb import as_object
@@ -39,25 +39,19 @@ _IN_FULL: Final = frozenset(
         Response.GET_TASKS,
     }
 )
-# Calls about containers that exist only if somebody has launched them by such a call.
-_ABOUT_LAUNCHED: Final = {
-    Call.WAIT_NESTED_CONTAINER: "wait_nested_container",
-    Call.KILL_NESTED_CONTAINER: "kill_nested_container",
-    Call.REMOVE_NESTED_CONTAINER: "remove_nested_container",
-    Call.WAIT_CONTAINER: "wait_container",
-    Call.KILL_CONTAINER: "kill_container",
-    Call.REMOVE_CONTAINER: "remove_container",
-    Call.ATTACH_CONTAINER_INPUT: "attach_container_input",
-    Call.ATTACH_CONTAINER_OUTPUT: "attach_container_output",
-}
 _CONTAINER_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,242}", re.ASCII)
-_NO_LAUNCHES: Final = "this agent launches no containers but those of tasks and executors"
+# Answers without a body.
+_STATUSES: Final[dict[int, int]] = {Response.DONE: 200, Response.DONE_BEFORE: 202}
+_NO_STANDALONE: Final = (
+    "this agent launches containers within those of tasks and executors only (give a parent)"
+)
+_NO_SESSIONS: Final = "this agent has no sessions"
 _NO_PROVIDERS: Final = "this agent has no resource providers"
 _NOT_THERE: Final = {
     Call.UNKNOWN: "is no call",
-    Call.LAUNCH_NESTED_CONTAINER: _NO_LAUNCHES,
-    Call.LAUNCH_NESTED_CONTAINER_SESSION: _NO_LAUNCHES,
-    Call.LAUNCH_CONTAINER: _NO_LAUNCHES,
+    Call.LAUNCH_NESTED_CONTAINER_SESSION: _NO_SESSIONS,
+    Call.ATTACH_CONTAINER_INPUT: _NO_SESSIONS,
+    Call.ATTACH_CONTAINER_OUTPUT: _NO_SESSIONS,
     Call.ADD_RESOURCE_PROVIDER_CONFIG: _NO_PROVIDERS,
     Call.UPDATE_RESOURCE_PROVIDER_CONFIG: _NO_PROVIDERS,
     Call.REMOVE_RESOURCE_PROVIDER_CONFIG: _NO_PROVIDERS,
@@ -97,10 +91,10 @@ class OperatorApi:
             name = Call.Type.Name(call.type)
             raise HttpRefusal(415, f"Content-Type: a stream is nothing for {name}")
         media = _wanted(request, call)
-        _refuse_what_is_not_there(operator, call)
+        _refuse_what_is_not_there(call)
         response = await operator.answer(call)
-        if response.type == Response.DONE:
-            return empty(200)
+        if response.type in _STATUSES:
+            return empty(_STATUSES[response.type])
         body = await written(response, media, self._slice_s)
         return web.Response(body=body, content_type=media.value)
 
@@ -156,18 +150,14 @@ def _wanted(request: web.Request, call: Call) -> Media:
     return accepted_media(request.headers)
 
 
-def _refuse_what_is_not_there(operator: AgentOperator, call: Call) -> None:
+def _refuse_what_is_not_there(call: Call) -> None:
     why = _NOT_THERE.get(call.type)
+    if call.type == Call.LAUNCH_CONTAINER and not call.launch_container.container_id.HasField(
+        "parent"
+    ):
+        why = _NO_STANDALONE
     if why is not None:
         raise HttpRefusal(501, f"type: {Call.Type.Name(call.type)}: {why}")
-    member = _ABOUT_LAUNCHED.get(call.type)
-    if member is None:
-        return
-    named = getattr(call, member).container_id.value
-    if operator.has_container(named):
-        why = f"container {named!r} is that of a task or an executor"
-        raise HttpRefusal(501, f"type: {Call.Type.Name(call.type)}: {why}")
-    raise NotFound("container", named, f"cannot be found: {_NO_LAUNCHES}")
 
 
 # ---- Answers ----------------------------------------------------------------------------

@@ -17,7 +17,6 @@ RECORDS = {"Content-Type": "application/recordio", "Message-Content-Type": "appl
 NAMES = [name for name, _ in Call.Type.items() if name != "UNKNOWN"]
 PROVIDERS = [each for each in NAMES if each.endswith(("PROVIDER_CONFIG", "PROVIDER_GONE"))]
 LAUNCHED = [each for each in NAMES if "CONTAINER" in each and each != "GET_CONTAINERS"]
-LAUNCHES = [each for each in LAUNCHED if each.startswith("LAUNCH")]
 BODIES: dict[str, Any] = {
     "GET_METRICS": {"get_metrics": {}},
     "SET_LOGGING_LEVEL": {"set_logging_level": {"level": 0, "duration": {"nanoseconds": 0}}},
@@ -117,7 +116,7 @@ async def test_streams_of_calls(scene):
     assert await status(b"x") == 400
     assert await status(framed(b"{}")) == 400
     assert await status(framed(b'{"type":"GET_HEALTH"}')) == 415
-    assert await status(framed(json.dumps(attach).encode())) == 404
+    assert await status(framed(json.dumps(attach).encode())) == 501
 
 
 @pytest.mark.parametrize("name", [*BODIES, *PROVIDERS, *LAUNCHED])
@@ -142,20 +141,70 @@ async def test_the_id_of_a_container_must_be_one(scene, name):
         assert (await scene.ask({"type": name, name.lower(): {}}))[0] == 400
 
 
-@pytest.mark.parametrize("name", LAUNCHED)
-async def test_a_container_of_an_executor_is_there_but_nothing_for_such_calls(scene, name):
-    scene.world.run(command("t1"))
-    member = {"container_id": {"value": scene.world.container("t1")}}
-    status, _body = await scene.ask({"type": name, name.lower(): member})
-    assert status == (400 if "NESTED" in name else 501)
-
-
-@pytest.mark.parametrize("name", [*PROVIDERS, *LAUNCHED])
+@pytest.mark.parametrize("name", PROVIDERS)
 async def test_what_is_not_there(scene, name):
-    member = {"container_id": {"value": "c9", "parent": {"value": "c1"}}}
-    status, body = await scene.ask({"type": name, name.lower(): member})
-    assert status == (501 if name in (*PROVIDERS, *LAUNCHES) else 404)
+    status, body = await scene.ask({"type": name, name.lower(): {}})
+    assert status == 501
     assert b"this agent" in body
+
+
+async def test_containers_of_their_own_are_not_launched(scene):
+    member = {"container_id": {"value": "c9"}, "command": {"value": "true"}}
+    status, body = await scene.ask({"type": "LAUNCH_CONTAINER", "launch_container": member})
+    assert status == 501
+    assert b"give a parent" in body
+
+
+def within(name, *above, outermost="c1", **more):
+    """The member of a call about a container within another."""
+    found = {"value": outermost}
+    for each in (*above, name):
+        found = {"value": each, "parent": found}
+    return {"container_id": found, **more}
+
+
+@pytest.mark.parametrize("kind", ["CONTAINER", "NESTED_CONTAINER"])
+async def test_containers_within_others_by_both_names_of_the_calls(scene, kind):
+    async def ask(verb, member):
+        name = f"{verb}_{kind}"
+        return await scene.ask({"type": name, name.lower(): member})
+
+    scene.world.framework.user = ""
+    scene.world.run(command("t1"))
+    scene.world.started("t1")
+    run = {"command": {"value": "sleep 9"}}
+    assert await ask("LAUNCH", within("a", **run)) == (200, b"")
+    assert await ask("LAUNCH", within("a", **run)) == (202, b"")
+    assert await ask("KILL", within("a", signal=15)) == (200, b"")
+    assert await ask("KILL", within("a")) == (200, b"")
+    assert scene.host.signals() == [("c1..a", 15), ("c1..a", 9)]
+    assert (await ask("REMOVE", within("a")))[0] == 409
+    for asked, expected in ((False, ["c1"]), (True, ["c1", "a"])):
+        member = {"show_nested": asked}
+        _, body = await scene.ask({"type": "GET_CONTAINERS", "get_containers": member})
+        shown = json.loads(body)["get_containers"]["containers"]
+        assert [each["container_id"]["value"] for each in shown] == expected
+    assert shown[1]["container_status"]["container_id"] == within("a")["container_id"]
+    scene.host.within.heard("probed", "c1..a", [9, "", ""])
+    _, body = await ask("WAIT", within("a"))
+    name = f"WAIT_{kind}"
+    assert json.loads(body) == {"type": name, name.lower(): {"exit_status": 9}}
+    assert (await ask("KILL", within("a")))[0] == 404
+    assert (await ask("KILL", within("a", signal=-1)))[0] == 400
+    assert (await ask("LAUNCH", within("b", "no", **run)))[0] == 400
+    assert (await ask("LAUNCH", within("b")))[0] == 400
+    for verb in ("WAIT", "KILL", "REMOVE"):
+        assert (await ask(verb, within("a", outermost="c9")))[0] == 404, verb
+
+
+async def test_what_is_in_a_container_has_nothing_of_its_own(scene):
+    resources = [{"name": "cpus", "type": "SCALAR", "scalar": {"value": 1}}]
+    limits = {"mem": {"value": 1}}
+    for more in ({"resources": resources}, {"limits": limits}):
+        member = within("a", command={"value": "true"}, **more)
+        status, body = await scene.ask({"type": "LAUNCH_CONTAINER", "launch_container": member})
+        assert status == 400
+        assert next(iter(more)).encode() in body
 
 
 async def test_every_other_call_is_answered_under_its_own_name(scene):

@@ -1,0 +1,126 @@
+"""Containers within others: their names, what they may ask for, what they take over."""
+
+import pytest
+
+from agent.core import nested
+from agent.core.nested import Outer, names_of
+from mesos_py.errors import InvalidValue
+from mesos_py.v1 import types_pb2 as pb
+from tests.kit.agent_core import AgentWorld, command, executor_info, for_executor
+
+COMMAND = pb.CommandInfo(value="sleep 1")
+Variable = pb.Environment.Variable
+
+
+def chain(*names: str) -> pb.ContainerID:
+    return nested.id_of(names)
+
+
+def test_a_name_is_that_of_all_that_it_is_in():
+    assert names_of("id", chain("c1", "a", "b")) == ("c1", "a", "b")
+    assert nested.text_of(("c1", "a", "b")) == "c1.a.b"
+    assert nested.mark_of(("c1", "a", "b")) == "c1..a.b"
+    assert nested.is_mark("c1..a")
+    # The id of a container, and that of a check of it.
+    assert not nested.is_mark("c1")
+    assert not nested.is_mark("c1.health")
+
+
+def test_they_are_not_in_one_another_without_end():
+    most = ["n"] * nested.MAX_DEPTH
+    assert len(names_of("id", chain(*most))) == nested.MAX_DEPTH
+    with pytest.raises(InvalidValue, match=r"^id: 'n': is in more than 7 others"):
+        names_of("id", chain("n", *most))
+
+
+def test_what_is_wanted():
+    environment = pb.Environment(variables=[Variable(name="A", value="1")])
+    given = pb.CommandInfo(value="env", user="bob", environment=environment)
+    found = nested.wanted(given, pb.ContainerInfo(type=pb.ContainerInfo.MESOS))
+    assert (found.executable, found.argv) == ("/bin/sh", ["sh", "-c", "env"])
+    assert (found.environment, found.user) == ({"A": "1"}, "bob")
+    shared = pb.LinuxInfo(share_pid_namespace=True, share_cgroups=True)
+    assert nested.wanted(COMMAND, pb.ContainerInfo(linux_info=shared)).user == ""
+
+
+REFUSED = {
+    "container.type: 'DOCKER'": pb.ContainerInfo(type=pb.ContainerInfo.DOCKER),
+    "container.volumes": pb.ContainerInfo(volumes=[pb.Volume(container_path="x")]),
+    "container.hostname": pb.ContainerInfo(hostname="h"),
+    "container.docker": pb.ContainerInfo(docker=pb.ContainerInfo.DockerInfo()),
+    "container.network_infos": pb.ContainerInfo(network_infos=[pb.NetworkInfo(name="n")]),
+    "container.rlimit_info": pb.ContainerInfo(rlimit_info=pb.RLimitInfo()),
+    "container.tty_info": pb.ContainerInfo(tty_info=pb.TTYInfo()),
+    "container.mesos.image": pb.ContainerInfo(mesos=pb.ContainerInfo.MesosInfo(image=pb.Image())),
+    "container.linux_info.shm_size": pb.ContainerInfo(linux_info=pb.LinuxInfo(shm_size=1)),
+    "container.linux_info.share_cgroups": pb.ContainerInfo(
+        linux_info=pb.LinuxInfo(share_cgroups=False)
+    ),
+}
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_what_it_would_have_for_itself_is_refused_by_name(field):
+    with pytest.raises(InvalidValue) as caught:
+        nested.wanted(COMMAND, REFUSED[field])
+    assert str(caught.value).startswith(field)
+
+
+def test_resources_limits_and_uris_are_refused_by_name():
+    nothing = pb.ContainerInfo()
+    with pytest.raises(InvalidValue, match=r"^resources: 'cpus'"):
+        nested.wanted(COMMAND, nothing, [pb.Resource(name="cpus")])
+    with pytest.raises(InvalidValue, match=r"^limits: 'mem'"):
+        nested.wanted(COMMAND, nothing, (), {"mem": pb.Value.Scalar(value=1)})
+    fetching = pb.CommandInfo(value="ls", uris=[pb.CommandInfo.URI(value="x")])
+    with pytest.raises(InvalidValue, match=r"^command.uris: 'x'"):
+        nested.wanted(fetching, nothing)
+    for missing in (None, pb.CommandInfo()):
+        with pytest.raises(InvalidValue, match=r"^command.*: must be there"):
+            nested.wanted(missing, nothing)
+
+
+def outer(world: AgentWorld, executor_id: str) -> Outer:
+    state = world.core.state
+    return nested.outer(state, state.containers[world.container(executor_id)])
+
+
+def test_of_a_command_it_takes_over_user_directory_and_environment():
+    world = AgentWorld()
+    task = command("t1", "env")
+    task.command.environment.variables.add(name="GIVEN", value="1")
+    world.run(task)
+    found = outer(world, "t1")
+    spec = world.specs()[-1]
+    assert found == Outer("root", spec.environment | spec.command_environment, spec.sandbox)
+    assert found.environment["GIVEN"] == "1"
+    assert found.environment["MESOS_TASK_ID"] == "t1"
+
+
+def test_of_an_executor_the_same_also_when_it_has_no_task():
+    world = AgentWorld()
+    own = pb.CommandInfo(value="./executor", user="bob")
+    world.run(for_executor("t1", executor_info(command=own)))
+    found = outer(world, "ex")
+    spec = world.specs()[-1]
+    assert found == Outer("bob", spec.environment | spec.command_environment, spec.sandbox)
+    world.core.state.containers[world.container("ex")].tasks.clear()
+    assert outer(world, "ex").environment["MESOS_EXECUTOR_ID"] == "ex"
+
+
+def test_the_environment_within_is_its_own_and_a_session_has_that_of_the_other():
+    names = ("c1", "a")
+    found = nested.environment_within(names, "/s/containers/a", {"A": "1", "PATH": "/opt"})
+    assert found == {
+        "PATH": "/opt",
+        "MESOS_SANDBOX": "/s/containers/a",
+        "MESOS_DIRECTORY": "/s/containers/a",
+        "A": "1",
+        "MESOS_CONTAINER_ID": "c1..a",
+    }
+    other = Outer("", {"B": "2", "A": "0", "MESOS_CONTAINER_ID": "c1"}, ())
+    assert nested.environment_of_session(names, other, {"A": "1"}) == {
+        "B": "2",
+        "A": "1",
+        "MESOS_CONTAINER_ID": "c1..a",
+    }
