@@ -108,6 +108,22 @@ def is_refined(key: str) -> bool:
     return len(stack_of(key)) > 1
 
 
+def is_dynamic(key: str) -> bool:
+    """Whether it was reserved while its agent ran: its last reservation at least."""
+    stack = stack_of(key)
+    return bool(stack) and stack[-1].kind == "dynamic"
+
+
+def before(key: str) -> str:
+    """The name that the amount had before its last reservation."""
+    return key_of(plain_name(key), stack_of(key)[:-1])
+
+
+def before_all(key: str) -> str:
+    """The name that the amount has when nothing is reserved but what its agent says."""
+    return key_of(plain_name(key), tuple(x for x in stack_of(key) if x.kind == "static"))
+
+
 def is_for(key: str, role: str) -> bool:
     """Whether the role may have it: it is reserved for the role or one above it."""
     owner = role_of(key)
@@ -179,9 +195,15 @@ def _checked(where: str, info: Info, role: str, kind: str) -> Reservation:
     principal = info.principal if info.HasField("principal") else None
     labels = None
     if info.HasField("labels"):
+        # In one order: that in which they are given makes no difference.
         labels = tuple(
-            (each.key, each.value if each.HasField("value") else None)
-            for each in info.labels.labels
+            sorted(
+                (
+                    (each.key, each.value if each.HasField("value") else None)
+                    for each in info.labels.labels
+                ),
+                key=lambda label: (label[0], label[1] is not None, label[1] or ""),
+            )
         )
     _check_sizes(where, principal, labels or ())
     if kind == "static" and (principal is not None or labels is not None):

@@ -209,21 +209,23 @@ class Resources:
         if reserved.none_made():
             return self
         if self._plain is None:
-            self._plain = self._made_plain() if self.has_reserved else self
+            self._plain = self.renamed(reserved.plain_name) if self.has_reserved else self
         return self._plain
 
-    def _made_plain(self) -> Resources:
+    def renamed(self, name_of: Callable[[str], str]) -> Resources:
+        """With the names that `name_of` makes of its own.  What has one name then is added
+        up; ports and items that would be there twice are there once."""
         scalars: dict[str, int] = {}
         for key, milli in self.scalars.items():
-            name = reserved.plain_name(key)
+            name = name_of(key)
             scalars[name] = scalars.get(name, 0) + milli
         spans: dict[str, Ranges] = {}
         for key, some in self.ranges.items():
-            name = reserved.plain_name(key)
+            name = name_of(key)
             spans[name] = rng.union(spans.get(name, ()), some)
         sets: dict[str, frozenset[str]] = {}
         for key, items in self.sets.items():
-            name = reserved.plain_name(key)
+            name = name_of(key)
             sets[name] = sets.get(name, frozenset()) | items
         return Resources(scalars, spans, sets)
 

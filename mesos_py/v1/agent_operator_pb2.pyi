@@ -1209,12 +1209,17 @@ class Response(_message.Message):
     class GetOperations(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
+        OPERATIONS_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def operations(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Operation]: ...
         def __init__(
             self,
+            *,
+            operations: _abc.Iterable[_types_pb2.Operation] | None = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["operations", b"operations"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -84,6 +84,7 @@ class Call(_message.Message):
         EXECUTOR_EXITED: Call._Type.ValueType  # 4
         PONG: Call._Type.ValueType  # 5
         UNREGISTER: Call._Type.ValueType  # 6
+        UPDATE_OPERATION: Call._Type.ValueType  # 7
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
     UNKNOWN: Call.Type.ValueType  # 0
@@ -93,6 +94,7 @@ class Call(_message.Message):
     EXECUTOR_EXITED: Call.Type.ValueType  # 4
     PONG: Call.Type.ValueType  # 5
     UNREGISTER: Call.Type.ValueType  # 6
+    UPDATE_OPERATION: Call.Type.ValueType  # 7
 
     @_typing.final
     class Register(_message.Message):
@@ -114,6 +116,8 @@ class Call(_message.Message):
         ATTEMPT_FIELD_NUMBER: _builtins.int
         EPOCH_FIELD_NUMBER: _builtins.int
         DRAINING_FIELD_NUMBER: _builtins.int
+        RESERVED_FIELD_NUMBER: _builtins.int
+        OPERATIONS_FIELD_NUMBER: _builtins.int
         version: _builtins.str
         protocol_version: _builtins.int
         instance: _builtins.str
@@ -136,6 +140,16 @@ class Call(_message.Message):
         def frameworks(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.FrameworkInfo]: ...
         @_builtins.property
         def capabilities(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.AgentInfo.Capability]: ...
+        @_builtins.property
+        def reserved(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]:
+            """What of agent_info.resources has been reserved while the agent ran, with its
+            reservations; without its last ones it is in agent_info.resources.
+            """
+
+        @_builtins.property
+        def operations(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Operation]:
+            """Those whose outcome no framework has acknowledged."""
+
         def __init__(
             self,
             *,
@@ -150,10 +164,12 @@ class Call(_message.Message):
             attempt: _builtins.int = ...,
             epoch: _builtins.int = ...,
             draining: _builtins.bool = ...,
+            reserved: _abc.Iterable[_types_pb2.Resource] | None = ...,
+            operations: _abc.Iterable[_types_pb2.Operation] | None = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info", "attempt", b"attempt", "capabilities", b"capabilities", "draining", b"draining", "epoch", b"epoch", "executors", b"executors", "frameworks", b"frameworks", "instance", b"instance", "protocol_version", b"protocol_version", "tasks", b"tasks", "version", b"version"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info", "attempt", b"attempt", "capabilities", b"capabilities", "draining", b"draining", "epoch", b"epoch", "executors", b"executors", "frameworks", b"frameworks", "instance", b"instance", "operations", b"operations", "protocol_version", b"protocol_version", "reserved", b"reserved", "tasks", b"tasks", "version", b"version"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -237,6 +253,28 @@ class Call(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
+    class UpdateOperation(_message.Message):
+        """What became of an operation: of one whose framework wants to know (again until that is
+        acknowledged), and of each that could not be carried out.
+        """
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        OPERATION_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def operation(self) -> _types_pb2.Operation: ...
+        def __init__(
+            self,
+            *,
+            operation: _types_pb2.Operation | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["operation", b"operation"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
     class Pong(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -277,6 +315,7 @@ class Call(_message.Message):
     EXECUTOR_EXITED_FIELD_NUMBER: _builtins.int
     PONG_FIELD_NUMBER: _builtins.int
     UNREGISTER_FIELD_NUMBER: _builtins.int
+    UPDATE_OPERATION_FIELD_NUMBER: _builtins.int
     type: Global___Call.Type.ValueType
     @_builtins.property
     def register(self) -> Global___Call.Register: ...
@@ -290,6 +329,8 @@ class Call(_message.Message):
     def pong(self) -> Global___Call.Pong: ...
     @_builtins.property
     def unregister(self) -> Global___Call.Unregister: ...
+    @_builtins.property
+    def update_operation(self) -> Global___Call.UpdateOperation: ...
     def __init__(
         self,
         *,
@@ -300,10 +341,11 @@ class Call(_message.Message):
         executor_exited: Global___Call.ExecutorExited | None = ...,
         pong: Global___Call.Pong | None = ...,
         unregister: Global___Call.Unregister | None = ...,
+        update_operation: Global___Call.UpdateOperation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["executor_exited", b"executor_exited", "executor_message", b"executor_message", "pong", b"pong", "register", b"register", "unregister", b"unregister", "update", b"update"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["executor_exited", b"executor_exited", "executor_message", b"executor_message", "pong", b"pong", "register", b"register", "unregister", b"unregister", "update", b"update", "update_operation", b"update_operation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["executor_exited", b"executor_exited", "executor_message", b"executor_message", "pong", b"pong", "register", b"register", "type", b"type", "unregister", b"unregister", "update", b"update"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["executor_exited", b"executor_exited", "executor_message", b"executor_message", "pong", b"pong", "register", b"register", "type", b"type", "unregister", b"unregister", "update", b"update", "update_operation", b"update_operation"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -334,6 +376,8 @@ class Event(_message.Message):
         DRAIN: Event._Type.ValueType  # 12
         SHUTDOWN: Event._Type.ValueType  # 13
         REPEAT_UPDATES: Event._Type.ValueType  # 14
+        APPLY_OPERATION: Event._Type.ValueType  # 15
+        ACKNOWLEDGE_OPERATION: Event._Type.ValueType  # 16
 
     class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
     UNKNOWN: Event.Type.ValueType  # 0
@@ -351,6 +395,8 @@ class Event(_message.Message):
     DRAIN: Event.Type.ValueType  # 12
     SHUTDOWN: Event.Type.ValueType  # 13
     REPEAT_UPDATES: Event.Type.ValueType  # 14
+    APPLY_OPERATION: Event.Type.ValueType  # 15
+    ACKNOWLEDGE_OPERATION: Event.Type.ValueType  # 16
 
     @_typing.final
     class Registered(_message.Message):
@@ -728,6 +774,54 @@ class Event(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class ApplyOperation(_message.Message):
+        """Only for agents with the capability AGENT_OPERATION_FEEDBACK.  The order counts: what
+        follows may rest on it.  With `info.id` its outcome is told, as of the framework.
+        """
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        OPERATION_FIELD_NUMBER: _builtins.int
+        FRAMEWORK_INFO_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def operation(self) -> _types_pb2.Operation: ...
+        @_builtins.property
+        def framework_info(self) -> _types_pb2.FrameworkInfo:
+            """Of its framework, if that is told."""
+
+        def __init__(
+            self,
+            *,
+            operation: _types_pb2.Operation | None = ...,
+            framework_info: _types_pb2.FrameworkInfo | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["framework_info", b"framework_info", "operation", b"operation"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["framework_info", b"framework_info", "operation", b"operation"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class AcknowledgeOperation(_message.Message):
+        """Its framework knows what became of it, or there is none any more."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        UUID_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def uuid(self) -> _types_pb2.UUID: ...
+        def __init__(
+            self,
+            *,
+            uuid: _types_pb2.UUID | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["uuid", b"uuid"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["uuid", b"uuid"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     TYPE_FIELD_NUMBER: _builtins.int
     REGISTERED_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
@@ -743,6 +837,8 @@ class Event(_message.Message):
     DRAIN_FIELD_NUMBER: _builtins.int
     SHUTDOWN_FIELD_NUMBER: _builtins.int
     REPEAT_UPDATES_FIELD_NUMBER: _builtins.int
+    APPLY_OPERATION_FIELD_NUMBER: _builtins.int
+    ACKNOWLEDGE_OPERATION_FIELD_NUMBER: _builtins.int
     type: Global___Event.Type.ValueType
     @_builtins.property
     def registered(self) -> Global___Event.Registered: ...
@@ -772,6 +868,10 @@ class Event(_message.Message):
     def shutdown(self) -> Global___Event.Shutdown: ...
     @_builtins.property
     def repeat_updates(self) -> Global___Event.RepeatUpdates: ...
+    @_builtins.property
+    def apply_operation(self) -> Global___Event.ApplyOperation: ...
+    @_builtins.property
+    def acknowledge_operation(self) -> Global___Event.AcknowledgeOperation: ...
     def __init__(
         self,
         *,
@@ -790,10 +890,12 @@ class Event(_message.Message):
         drain: Global___Event.Drain | None = ...,
         shutdown: Global___Event.Shutdown | None = ...,
         repeat_updates: Global___Event.RepeatUpdates | None = ...,
+        apply_operation: Global___Event.ApplyOperation | None = ...,
+        acknowledge_operation: Global___Event.AcknowledgeOperation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "repeat_updates", b"repeat_updates", "run_tasks", b"run_tasks", "shutdown", b"shutdown", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "update_framework", b"update_framework"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "acknowledge_operation", b"acknowledge_operation", "apply_operation", b"apply_operation", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "repeat_updates", b"repeat_updates", "run_tasks", b"run_tasks", "shutdown", b"shutdown", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "update_framework", b"update_framework"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "repeat_updates", b"repeat_updates", "run_tasks", b"run_tasks", "shutdown", b"shutdown", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "type", b"type", "update_framework", b"update_framework"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledge", b"acknowledge", "acknowledge_operation", b"acknowledge_operation", "apply_operation", b"apply_operation", "drain", b"drain", "executor_message", b"executor_message", "kill_task", b"kill_task", "ping", b"ping", "reconcile", b"reconcile", "refused", b"refused", "registered", b"registered", "repeat_updates", b"repeat_updates", "run_tasks", b"run_tasks", "shutdown", b"shutdown", "shutdown_executor", b"shutdown_executor", "shutdown_framework", b"shutdown_framework", "type", b"type", "update_framework", b"update_framework"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

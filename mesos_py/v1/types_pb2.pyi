@@ -3948,6 +3948,10 @@ class Offer(_message.Message):
             CREATE: Offer.Operation._Type.ValueType  # 4
             DESTROY: Offer.Operation._Type.ValueType  # 5
             LAUNCH_GROUP: Offer.Operation._Type.ValueType  # 6
+            GROW_VOLUME: Offer.Operation._Type.ValueType  # 11
+            SHRINK_VOLUME: Offer.Operation._Type.ValueType  # 12
+            CREATE_DISK: Offer.Operation._Type.ValueType  # 13
+            DESTROY_DISK: Offer.Operation._Type.ValueType  # 14
 
         class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
         UNKNOWN: Offer.Operation.Type.ValueType  # 0
@@ -3957,6 +3961,10 @@ class Offer(_message.Message):
         CREATE: Offer.Operation.Type.ValueType  # 4
         DESTROY: Offer.Operation.Type.ValueType  # 5
         LAUNCH_GROUP: Offer.Operation.Type.ValueType  # 6
+        GROW_VOLUME: Offer.Operation.Type.ValueType  # 11
+        SHRINK_VOLUME: Offer.Operation.Type.ValueType  # 12
+        CREATE_DISK: Offer.Operation.Type.ValueType  # 13
+        DESTROY_DISK: Offer.Operation.Type.ValueType  # 14
 
         @_typing.final
         class Launch(_message.Message):
@@ -3998,24 +4006,80 @@ class Offer(_message.Message):
             def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
             def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+        @_typing.final
+        class Reserve(_message.Message):
+            """`source`: what is reserved now where that is to become `resources`; only of operators."""
+
+            DESCRIPTOR: _descriptor.Descriptor
+
+            RESOURCES_FIELD_NUMBER: _builtins.int
+            SOURCE_FIELD_NUMBER: _builtins.int
+            @_builtins.property
+            def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resource]: ...
+            @_builtins.property
+            def source(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resource]: ...
+            def __init__(
+                self,
+                *,
+                resources: _abc.Iterable[Global___Resource] | None = ...,
+                source: _abc.Iterable[Global___Resource] | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["resources", b"resources", "source", b"source"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        @_typing.final
+        class Unreserve(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            RESOURCES_FIELD_NUMBER: _builtins.int
+            @_builtins.property
+            def resources(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resource]: ...
+            def __init__(
+                self,
+                *,
+                resources: _abc.Iterable[Global___Resource] | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["resources", b"resources"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
         TYPE_FIELD_NUMBER: _builtins.int
         LAUNCH_FIELD_NUMBER: _builtins.int
+        RESERVE_FIELD_NUMBER: _builtins.int
+        UNRESERVE_FIELD_NUMBER: _builtins.int
         LAUNCH_GROUP_FIELD_NUMBER: _builtins.int
+        ID_FIELD_NUMBER: _builtins.int
         type: Global___Offer.Operation.Type.ValueType
         @_builtins.property
         def launch(self) -> Global___Offer.Operation.Launch: ...
         @_builtins.property
+        def reserve(self) -> Global___Offer.Operation.Reserve: ...
+        @_builtins.property
+        def unreserve(self) -> Global___Offer.Operation.Unreserve: ...
+        @_builtins.property
         def launch_group(self) -> Global___Offer.Operation.LaunchGroup: ...
+        @_builtins.property
+        def id(self) -> Global___OperationID:
+            """Set: the framework is told what becomes of it (not of launches)."""
+
         def __init__(
             self,
             *,
             type: Global___Offer.Operation.Type.ValueType = ...,
             launch: Global___Offer.Operation.Launch | None = ...,
+            reserve: Global___Offer.Operation.Reserve | None = ...,
+            unreserve: Global___Offer.Operation.Unreserve | None = ...,
             launch_group: Global___Offer.Operation.LaunchGroup | None = ...,
+            id: Global___OperationID | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["launch", b"launch", "launch_group", b"launch_group"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "launch", b"launch", "launch_group", b"launch_group", "reserve", b"reserve", "unreserve", b"unreserve"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["launch", b"launch", "launch_group", b"launch_group", "type", b"type"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "launch", b"launch", "launch_group", b"launch_group", "reserve", b"reserve", "type", b"type", "unreserve", b"unreserve"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -4125,6 +4189,48 @@ class OperationStatus(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__message) -> _WhichOneofReturnType__message | None: ...
 
 Global___OperationStatus: _TypeAlias = OperationStatus  # noqa: Y015
+
+@_typing.final
+class Operation(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FRAMEWORK_ID_FIELD_NUMBER: _builtins.int
+    AGENT_ID_FIELD_NUMBER: _builtins.int
+    INFO_FIELD_NUMBER: _builtins.int
+    LATEST_STATUS_FIELD_NUMBER: _builtins.int
+    STATUSES_FIELD_NUMBER: _builtins.int
+    UUID_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def framework_id(self) -> Global___FrameworkID:
+        """Absent: an operator's."""
+
+    @_builtins.property
+    def agent_id(self) -> Global___AgentID: ...
+    @_builtins.property
+    def info(self) -> Global___Offer.Operation: ...
+    @_builtins.property
+    def latest_status(self) -> Global___OperationStatus: ...
+    @_builtins.property
+    def statuses(self) -> _containers.RepeatedCompositeFieldContainer[Global___OperationStatus]: ...
+    @_builtins.property
+    def uuid(self) -> Global___UUID: ...
+    def __init__(
+        self,
+        *,
+        framework_id: Global___FrameworkID | None = ...,
+        agent_id: Global___AgentID | None = ...,
+        info: Global___Offer.Operation | None = ...,
+        latest_status: Global___OperationStatus | None = ...,
+        statuses: _abc.Iterable[Global___OperationStatus] | None = ...,
+        uuid: Global___UUID | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "framework_id", b"framework_id", "info", b"info", "latest_status", b"latest_status", "uuid", b"uuid"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "framework_id", b"framework_id", "info", b"info", "latest_status", b"latest_status", "statuses", b"statuses", "uuid", b"uuid"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Operation: _TypeAlias = Operation  # noqa: Y015
 
 @_typing.final
 class InverseOffer(_message.Message):

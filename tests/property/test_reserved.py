@@ -17,7 +17,11 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), m
 PARTS = st.text("ab([{\"',:;)]}é.", min_size=1, max_size=5).filter(
     lambda part: part not in (".", "..")
 )
-LABELS = st.none() | st.lists(st.tuples(TEXTS, st.none() | TEXTS), max_size=3).map(tuple)
+LABELS = st.none() | st.lists(st.tuples(TEXTS, st.none() | TEXTS), max_size=3).map(
+    lambda some: tuple(
+        sorted(some, key=lambda label: (label[0], label[1] is not None, label[1] or ""))
+    )
+)
 
 
 @st.composite

@@ -30,7 +30,7 @@ def dynamic(**fields):
 
 
 def labels(count, value="v"):
-    return pb.Labels(labels=[pb.Label(key=f"k{n}", value=value) for n in range(count)])
+    return pb.Labels(labels=[pb.Label(key=f"k{n:02}", value=value) for n in range(count)])
 
 
 def test_reservations_have_principals_and_labels_of_some_length():
