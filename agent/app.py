@@ -252,7 +252,7 @@ class AgentDaemon:
         self._agent_id = restored.info.id.value
         same_boot = restored.boot_id == boot_id()
         saved = core.saved_containers() if same_boot else []
-        require_compatible(restored.info, info, saved)
+        require_compatible(restored.info, info, saved, core.state.reserved)
         if not same_boot:
             core.on_rebooted(now)
         self._recovery.seconds = SystemClock().now().monotonic_s - now.monotonic_s

@@ -140,8 +140,8 @@ class AgentOperator(AgentOperatorServiceServicer):
         return Response(type=Response.GET_CONTAINERS, get_containers=found)
 
     def get_operations(self, _: Call) -> Response:
-        none = Response.GetOperations()
-        return Response(type=Response.GET_OPERATIONS, get_operations=none)
+        found = Response.GetOperations(operations=self._s.operations)
+        return Response(type=Response.GET_OPERATIONS, get_operations=found)
 
     def get_resource_providers(self, _: Call) -> Response:
         none = Response.GetResourceProviders()

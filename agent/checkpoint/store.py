@@ -2,7 +2,8 @@
 
 Each step of the core is one transaction, which is with the kernel (not on the platter)
 when `write` returns: it outlives the agent, however that ends, and when the machine
-goes down its tasks are gone as well.  Every record has a checksum, so that one that is
+goes down its tasks are gone as well.  What does not end with them (reservations) is on
+the platter.  Every record has a checksum, so that one that is
 damaged is noticed and costs no other.  Why SQLite: docs/decisions/0003-checkpoint.md.
 """
 
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from agent.core.journal import Change, Kind
+from agent.core.journal import LASTING, Change, Kind
 from agent.core.recovery import Record
 from mesos_py import logs
 from mesos_py.errors import InvalidValue
@@ -108,6 +109,8 @@ class Checkpoint:
                 # does the log begin anew with the next write.
                 self._folding = None
                 db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            if any(change.kind in LASTING for change in changes):
+                db.execute("PRAGMA synchronous = FULL")
             db.execute("BEGIN")
             for kind, key, data in changes:
                 text = "/".join(key)
@@ -116,6 +119,8 @@ class Checkpoint:
                 else:
                     db.execute(_PUT, (kind.value, text, zlib.crc32(data), data))
             db.execute("COMMIT")
+            if any(change.kind in LASTING for change in changes):
+                db.execute("PRAGMA synchronous = NORMAL")
         except sqlite3.Error as error:
             if db.in_transaction:
                 db.execute("ROLLBACK")

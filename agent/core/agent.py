@@ -13,6 +13,7 @@ from agent.core import (
     draining,
     executors,
     launch,
+    operations,
     recovery,
     registration,
 )
@@ -54,7 +55,8 @@ class AgentCore:
 
     def next_deadline_s(self) -> float | None:
         """When `on_time` should be called, on the monotonic clock."""
-        deadlines = [self.state.timers.next_s(), self.state.updates.next_s()]
+        s = self.state
+        deadlines = [s.timers.next_s(), s.updates.next_s(), s.operations.next_s()]
         return min((each for each in deadlines if each is not None), default=None)
 
     def on_time(self, now: Now) -> None:
@@ -85,6 +87,7 @@ class AgentCore:
             else:
                 executors.out_of_time(s, executor, now)
         s.updates.repeat(now)
+        s.operations.repeat(now)
 
     def on_checkpoint(self, *, writable: bool, now: Now) -> None:
         """Whether what is decided is carried out; while it is not only kills are."""
@@ -160,7 +163,7 @@ class AgentCore:
             draining.drain(s, event.drain, now)
         elif kind == agent_pb2.Event.SHUTDOWN:
             self.on_sent_away(event.shutdown.message, now)
-        elif not registration.on_event(s, event, now):
+        elif not registration.on_event(s, event, now) and not operations.on_event(s, event, now):
             s.drop("unknown event", type=str(kind))
 
     def _acknowledge(self, event: agent_pb2.Event.Acknowledge, now: Now) -> None:
@@ -215,6 +218,7 @@ class AgentCore:
         s = self.state
         if s.frameworks.pop(framework_id, None) is not None:
             s.journal.remove(Kind.FRAMEWORK, (framework_id,))
+        s.operations.drop_framework(framework_id)
         for end in s.updates.drop_framework(framework_id):
             s.settle((framework_id, end.task_id.value), end)
         for key, executor in s.executors.items():

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from agent.core.effects import TaskKey
 from agent.core.records import Cause, Executor, Task
+from mesos_py.resources import Resources
 from mesos_py.v1 import checkpoint_pb2
 from mesos_py.v1 import types_pb2 as pb
 
@@ -25,11 +26,18 @@ class Kind(enum.Enum):
     CONTAINER = "container"
     TASK = "task"
     UPDATE = "update"
+    RESERVED = "reserved"
+    OPERATION = "operation"
+
+
+# What must outlive the machine as well: nothing that ends with it tells of it.
+LASTING = frozenset({Kind.RESERVED, Kind.OPERATION})
 
 
 # Ids, which have no slash in them.
 RecordKey: TypeAlias = tuple[str, ...]
 AGENT_KEY: RecordKey = ("agent",)
+RESERVED_KEY: RecordKey = ("reserved",)
 
 
 class Change(NamedTuple):
@@ -97,6 +105,17 @@ class Journal:
         record.status.task_id.value = key[1]
         record.status.uuid = status.uuid
         self.put(Kind.UPDATE, update_record_key(key, number), record.SerializeToString)
+
+    def reserved(self, resources: Resources) -> None:
+        record = checkpoint_pb2.Reserved(resources=resources.to_proto())
+        self.put(Kind.RESERVED, RESERVED_KEY, record.SerializeToString)
+
+    def operation(self, operation: pb.Operation) -> None:
+        record = checkpoint_pb2.Operation(operation=operation)
+        self.put(Kind.OPERATION, (operation.uuid.value.hex(),), record.SerializeToString)
+
+    def no_operation(self, uuid: bytes) -> None:
+        self.remove(Kind.OPERATION, (uuid.hex(),))
 
     def no_updates(self, key: TaskKey, numbers: Iterable[int]) -> None:
         """Updates of the task are not remembered any more."""

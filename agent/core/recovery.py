@@ -19,10 +19,12 @@ from google.protobuf.message import DecodeError, Message
 from agent.core import checks, overtime
 from agent.core.effects import TaskKey, sum_of
 from agent.core.journal import Kind, RecordKey
+from agent.core.operations import configured
 from agent.core.past import note_end, note_status
 from agent.core.records import Cause, Executor, Exit, Framework, KillCause, Task
 from agent.core.state import AgentState
 from mesos_py.clock import Now
+from mesos_py.conversions import with_reserved
 from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.states import is_terminal
@@ -97,7 +99,11 @@ def agent_record(records: Iterable[Record]) -> checkpoint_pb2.Agent | None:
 
 
 def restore(s: AgentState, records: list[Record], now: Now) -> Restored:
-    """Put everything back as it was.  Raises InvalidValue as `agent_record` does."""
+    """Put everything back as it was.
+
+    Raises InvalidValue as `agent_record` does, and where the agent does not have (any more)
+    what is reserved of it: that is somebody's, and not to be forgotten by a flag.
+    """
     restored = Restored()
     own = agent_record(records)
     if own is not None:
@@ -105,11 +111,13 @@ def restore(s: AgentState, records: list[Record], now: Now) -> Restored:
         s.info.id.CopyFrom(own.info.id)
         s.epoch = own.epoch
         s.drain = own.drain if own.HasField("drain") else None
+        s.reserved = _reserved(s, records)
     restoring = _Restoring(s, restored, now)
     for kind, take in (
         (Kind.FRAMEWORK, restoring.framework),
         (Kind.CONTAINER, restoring.container),
         (Kind.TASK, restoring.task),
+        (Kind.OPERATION, restoring.operation),
     ):
         for record in records:
             if record.kind is kind:
@@ -117,6 +125,26 @@ def restore(s: AgentState, records: list[Record], now: Now) -> Restored:
     restoring.updates([record for record in records if record.kind is Kind.UPDATE])
     restoring.settle()
     return restored
+
+
+def _reserved(s: AgentState, records: Iterable[Record]) -> Resources:
+    """What is reserved of what the agent offers now."""
+    found = [record for record in records if record.kind is Kind.RESERVED]
+    if not found:
+        return EMPTY
+    way_out = "; `--recover cleanup` forgets this agent and its reservations"
+    try:
+        saved = _parsed(found[0], checkpoint_pb2.Reserved())
+    except _Damaged as error:
+        text = f"cannot be read ({error}){way_out}"
+        raise InvalidValue("checkpoint", "what is reserved", text) from None
+    reserved = Resources.from_proto("reserved", saved.resources)
+    try:
+        with_reserved(configured(s), reserved)
+    except MesosPyError as error:
+        text = f"{reserved} is reserved here: {error.message}{way_out}"
+        raise InvalidValue("resources", str(configured(s)), text) from None
+    return reserved
 
 
 class _Restoring:
@@ -135,6 +163,9 @@ class _Restoring:
                 self._damaged_tasks.append(record.key)
             else:
                 self.s.journal.remove(record.kind, record.key)
+
+    def operation(self, record: Record) -> None:
+        self.s.operations.restore(_parsed(record, checkpoint_pb2.Operation()).operation)
 
     def framework(self, record: Record) -> None:
         info = _parsed(record, pb.FrameworkInfo())
@@ -381,7 +412,9 @@ def rebooted(s: AgentState, now: Now) -> list[tuple[str, Exit]]:
     return [(container_id, Exit(None, REBOOTED)) for container_id in s.containers]
 
 
-def require_compatible(old: pb.AgentInfo, new: pb.AgentInfo, saved: list[SavedContainer]) -> None:
+def require_compatible(
+    old: pb.AgentInfo, new: pb.AgentInfo, saved: list[SavedContainer], reserved: Resources = EMPTY
+) -> None:
     """Whether the agent may go on under its id with what it was told this time.
 
     With nothing running anything may change but the host name: the id belongs to the
@@ -398,7 +431,7 @@ def require_compatible(old: pb.AgentInfo, new: pb.AgentInfo, saved: list[SavedCo
     used = EMPTY
     for container in saved:
         used = used + container.resources
-    offered = Resources.from_proto("resources", new.resources)
+    offered = with_reserved(Resources.from_proto("resources", new.resources), reserved)
     short = offered.shortfalls(used)
     if short:
         name, needed, there = short[0]

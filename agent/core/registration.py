@@ -11,7 +11,11 @@ from mesos_py.clock import Now
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
 
-CAPABILITIES: Final = (pb.AgentInfo.Capability.AGENT_DRAINING,)
+CAPABILITIES: Final = (
+    pb.AgentInfo.Capability.RESERVATION_REFINEMENT,
+    pb.AgentInfo.Capability.AGENT_OPERATION_FEEDBACK,
+    pb.AgentInfo.Capability.AGENT_DRAINING,
+)
 
 
 def register_call(s: AgentState, version: str, protocol_version: int) -> agent_pb2.Call:
@@ -32,6 +36,8 @@ def register_call(s: AgentState, version: str, protocol_version: int) -> agent_p
         epoch=s.epoch,
         capabilities=[pb.AgentInfo.Capability(type=each) for each in CAPABILITIES],
         draining=s.drain is not None,
+        reserved=s.reserved.to_proto(),
+        operations=s.operations,
     )
     return agent_pb2.Call(type=agent_pb2.Call.REGISTER, register=register)
 
@@ -44,6 +50,7 @@ def on_event(s: AgentState, event: agent_pb2.Event, now: Now) -> bool:
         reconcile(s, event.reconcile, now)
     elif event.type == agent_pb2.Event.REPEAT_UPDATES:
         s.updates.repeat_framework(event.repeat_updates.framework_id.value, now)
+        s.operations.repeat_framework(event.repeat_updates.framework_id.value, now)
     else:
         return False
     return True
@@ -61,6 +68,7 @@ def registered(s: AgentState, event: agent_pb2.Event.Registered, now: Now) -> No
     s.registered = True
     s.master = event.master_info
     s.updates.resume(now)
+    s.operations.resume(now)
 
 
 def orders_of(s: AgentState, epoch: int) -> None:
@@ -76,6 +84,7 @@ def orders_of(s: AgentState, epoch: int) -> None:
 def disconnected(s: AgentState) -> None:
     s.registered = False
     s.updates.pause()
+    s.operations.pause()
 
 
 def reconcile(s: AgentState, event: agent_pb2.Event.Reconcile, now: Now) -> None:

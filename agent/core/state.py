@@ -23,6 +23,7 @@ from agent.core.effects import (
 )
 from agent.core.health import fill
 from agent.core.journal import Journal, Kind
+from agent.core.operations import Operations
 from agent.core.past import Past, Tally, note_end, note_status
 from agent.core.records import (
     Cause,
@@ -38,6 +39,7 @@ from agent.core.records import (
 from agent.core.timers import Timers
 from agent.core.updates import UpdateStreams
 from mesos_py.clock import Now
+from mesos_py.resources import EMPTY, Resources
 from mesos_py.states import is_terminal, may_follow
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
@@ -108,6 +110,9 @@ class AgentState:
         # Since when the checkpoint cannot be written; None: it can.
         self.blocked_since_s: float | None = None
         self.updates = UpdateStreams(self.send, self.journal)
+        # What of the agent's resources is reserved since it runs, and who is to know of it.
+        self.reserved: Resources = EMPTY
+        self.operations = Operations(self.send, self.journal)
         self.frameworks: dict[str, Framework] = {}
         # Executors whose processes are not gone, by key and by container.
         self.executors: dict[ExecutorKey, Executor] = {}
@@ -352,5 +357,6 @@ class AgentState:
         return framework
 
     def used_frameworks(self) -> set[str]:
-        """Those that have processes or unacknowledged updates here."""
-        return {key[0] for key in self.executors} | {key[0] for key in self.updates}
+        """Those that have processes, unacknowledged updates or operations here."""
+        used = {key[0] for key in self.executors} | {key[0] for key in self.updates}
+        return used | self.operations.frameworks()

@@ -169,3 +169,18 @@ def test_a_checkpoint_of_each_format_is_readable(tmp_path, format):
     world.acknowledge_all("ended")
     assert world.states("ended") == ["STARTING", "RUNNING", "FAILED"]
     assert world.last("ended").exit_status.exit_code == 3
+
+
+@pytest.mark.parametrize("kind", [Kind.RESERVED, Kind.OPERATION])
+def test_what_outlives_the_machine_is_on_the_platter_when_it_is_written(checkpoint, kind):
+    said: list[str] = []
+    checkpoint._db.set_trace_callback(said.append)
+    checkpoint.write([Change(TASK, ("a",), b"1"), Change(kind, ("b",), b"2")])
+    assert [said[0], said[-2], said[-1]] == [
+        "PRAGMA synchronous = FULL",
+        "COMMIT",
+        "PRAGMA synchronous = NORMAL",
+    ]
+    said.clear()
+    checkpoint.write([Change(TASK, ("a",), b"2")])
+    assert not any("PRAGMA" in statement for statement in said)

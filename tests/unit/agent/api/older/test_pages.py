@@ -89,7 +89,11 @@ async def test_who_it_is(world, pages):
     assert (found["id"], found["pid"]) == ("A1", "slave(1)@10.0.0.7:5051")
     assert found["hostname"] == "host"
     assert found["attributes"] == {"rack": "r1", "speed": 3.0}
-    assert found["capabilities"] == ["AGENT_DRAINING"]
+    assert found["capabilities"] == [
+        "RESERVATION_REFINEMENT",
+        "AGENT_OPERATION_FEEDBACK",
+        "AGENT_DRAINING",
+    ]
 
 
 async def test_the_master_is_named_while_there_is_one():
