@@ -153,6 +153,13 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         wanted = call.get_tasks
         return self.snapshots.tasks(wanted.framework_id.value, wanted.task_id.value)
 
+    def get_operations(self, _: op.Call) -> op.Response:
+        agents = self.cluster.agents.values()
+        found = op.Response.GetOperations(
+            operations=[each.message for agent in agents for each in agent.operations.values()]
+        )
+        return op.Response(type=op.Response.GET_OPERATIONS, get_operations=found)
+
     async def get_usage(self, call: op.Call) -> op.Response:
         answer = await self._usage.usage(self.cluster, call.get_usage)
         return op.Response(type=op.Response.GET_USAGE, get_usage=answer)
@@ -277,12 +284,6 @@ def version_response() -> op.Response:
     )
 
 
-def operations_response() -> op.Response:
-    """What GET_OPERATIONS answers: there are no reservations and volumes to operate on."""
-    found = op.Response.GetOperations()
-    return op.Response(type=op.Response.GET_OPERATIONS, get_operations=found)
-
-
 Handler: TypeAlias = Callable[
     [OperatorService, op.Call], op.Response | Coroutine[Any, Any, op.Response]
 ]
@@ -298,7 +299,7 @@ HANDLERS: Final[dict[int, Handler]] = {
     op.Call.GET_AGENTS: lambda service, _: service.snapshots.agents(),
     op.Call.GET_FRAMEWORKS: lambda service, _: service.snapshots.frameworks(),
     op.Call.GET_EXECUTORS: lambda service, _: service.snapshots.executors(),
-    op.Call.GET_OPERATIONS: lambda service, _: operations_response(),
+    op.Call.GET_OPERATIONS: OperatorService.get_operations,
     op.Call.GET_TASKS: OperatorService.get_tasks,
     op.Call.GET_ROLES: lambda service, call: service.roles.get_roles(call),
     op.Call.GET_WEIGHTS: lambda service, call: service.roles.get_weights(call),

@@ -25,6 +25,7 @@ from master.core.records import Admission, Agent, Expected, Turn
 from master.core.registry import MAX_RECORD_BYTES, too_large
 from mesos_py.clock import Now
 from mesos_py.constraints import host_of
+from mesos_py.conversions import with_reserved
 from mesos_py.errors import (
     InvalidValue,
     MesosPyError,
@@ -142,11 +143,12 @@ def _checked(c: Cluster, info: pb.AgentInfo, call: agent_pb2.Call.Register) -> _
     if agent_id:
         check_id("agent_info.id", agent_id)
         _check_id_is_its_own(c, info)
-    amount = Resources.from_proto("agent_info.resources", info.resources)
-    if not amount:
+    configured = Resources.from_proto("agent_info.resources", info.resources)
+    if not configured:
         raise InvalidValue("agent_info.resources", "", "must not be empty")
+    amount = with_reserved(configured, Resources.from_proto("reserved", call.reserved))
     report = returning.read(call)
-    charged = returning.charges(c, agent_id, report)
+    charged = returning.charges(c, agent_id, report, amount)
     require_fit(agent_id, amount, charged)
     return _Checked(amount, report, charged)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from master.allocator import base as alloc
-from master.core import admitted, draining, inverse_offers, revoking, statuses
+from master.core import admitted, draining, inverse_offers, operations, revoking, statuses
 from master.core import offers as offering
 from master.core.cluster import Cluster
 from master.core.gone import is_gone
@@ -77,6 +77,14 @@ def disconnected(c: Cluster, link: int, now: Now) -> None:
     offering.drop_all(c, agent.offers, "the agent disconnected", now, tell=True)
     inverse_offers.rescind_of(c, agent.agent_id)
     c.tell_agent(agent, now)
+
+
+def ask_anew(c: Cluster, agent: Agent, why: str, now: Now) -> None:
+    """What is known of it is wrong: it has to register again, with all that it has."""
+    link = agent.link
+    if link is not None:
+        disconnected(c, link, now)
+        c.outbox.close(link, why)
 
 
 def timed_out(c: Cluster, agent_id: str, now: Now) -> None:
@@ -173,6 +181,7 @@ def put_away(c: Cluster, expected: Expected, since: Now) -> Agent:
 
 def unreachable(c: Cluster, agent: Agent, why: str, since: Now, now: Now) -> None:
     """The agent counts as cut off: it, and the tasks on it, may come back."""
+    operations.agent_lost(c, agent, pb.OPERATION_UNREACHABLE, f"agent unreachable: {why}")
     lost = _cut_off(c, agent, f"agent unreachable: {why}", now)
     agent.unreachable = since
     c.unreachable[agent.agent_id] = None
@@ -231,6 +240,8 @@ def remove(
 ) -> None:
     """The agent is gone for good, and the registry says so (a successor does not expect
     it): its tasks are lost (also for partition-aware frameworks), or what `state` says."""
+    gone = pb.OPERATION_GONE_BY_OPERATOR if agent.agent_id in c.gone else None
+    operations.agent_lost(c, agent, gone, f"agent removed: {why}")
     lost = _cut_off(c, agent, f"agent removed: {why}", now)
     forget(c, agent.agent_id)
     c.counters["agents_removed"] += 1

@@ -9,7 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from master.allocator import base as alloc
-from master.core import guarantees, inverse_offers, needs, revoking, standbys, statuses
+from master.core import (
+    guarantees,
+    inverse_offers,
+    needs,
+    operations,
+    revoking,
+    standbys,
+    statuses,
+)
 from master.core import offers as offering
 from master.core.cluster import Cluster
 from master.core.framework_checks import (
@@ -285,6 +293,7 @@ def agents_of(framework: Framework) -> set[str]:
     """Agents, none of them cut off, that have something of the framework."""
     found = {task.agent_id for task in framework.tasks.values()}
     found.update(agent_id for agent_id, _ in framework.executors)
+    found.update(operation.agent_id for operation in framework.operations.values())
     return found
 
 
@@ -430,6 +439,7 @@ def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
         c.linger(executor.agent_id, executor.holder)
         c.agents[executor.agent_id].executors.discard((framework_id, executor.executor_id))
     framework.executors.clear()
+    operations.forget_framework(c, framework)
     framework.requests = []
     needs.forget(framework)
     c.timers.cancel("failover", framework_id)

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from master.core import groups, offer_numbers, statuses
+from master.core import groups, offer_numbers, operations, reserving, statuses
 from master.core import offers as offering
 from master.core.cluster import Cluster
 from master.core.ledger import Holder
 from master.core.records import Agent, Executor, Framework, Offer, Task, cost_of, extras_of
 from master.core.validate import executor_resources, require_role, task_resources
 from mesos_py.clock import Now
-from mesos_py.enums import name_of
+from mesos_py.conversions import Conversion
 from mesos_py.errors import (
     InsufficientResources,
     InvalidValue,
@@ -29,6 +29,11 @@ from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
 Operation = pb.Offer.Operation
+LAUNCHES: Final = frozenset({Operation.LAUNCH, Operation.LAUNCH_GROUP})
+_INVALID: Final = {
+    Operation.LAUNCH: pb.TaskStatus.REASON_TASK_INVALID,
+    Operation.LAUNCH_GROUP: pb.TaskStatus.REASON_TASK_GROUP_INVALID,
+}
 Reason: TypeAlias = pb.TaskStatus.Reason.ValueType
 
 # Characters of what is kept with a task that was not launched.
@@ -37,10 +42,12 @@ _MAX_WHY: Final = 2_000
 
 @dataclass(slots=True)
 class Order:
-    """Tasks that the agent is sent together, in one RUN_TASKS."""
+    """What the agent is sent together: tasks, in one RUN_TASKS, or an operation."""
 
     # Whether they are one group, and not just some that follow each other.
     group: bool = False
+    # Instead of tasks: what is done to the agent's resources.
+    operation: pb.Offer.Operation | None = None
     infos: list[pb.TaskInfo] = field(default_factory=list)
     new_executors: list[str] = field(default_factory=list)
 
@@ -57,6 +64,7 @@ class Acceptance:
         limits = [offer.max_task_s for offer in offers if offer.max_task_s is not None]
         self.max_task_s = min(limits, default=None)
         self.left: Resources = total(offer.resources for offer in offers)
+        self.conversions: list[Conversion] = []
         self.claims: list[tuple[Holder, Resources]] = []
         self.tasks: dict[str, Task] = {}
         self.orders: list[Order] = []
@@ -68,7 +76,8 @@ class Acceptance:
 
     def take(self, c: Cluster, info: pb.TaskInfo, now: Now) -> None:
         """Plan one task; raises what is wrong with it and then plans nothing."""
-        if not self.orders or self.orders[-1].group:
+        last = self.orders[-1] if self.orders else None
+        if last is None or last.group or last.operation is not None:
             self.orders.append(Order())
         self._take(c, info, self.orders[-1], now)
 
@@ -89,6 +98,15 @@ class Acceptance:
                 self._back_to(*before)
                 raise InvalidValue("task_group", info.task_id.value, error.message) from error
         self.orders.append(order)
+
+    def convert(self, operation: pb.Offer.Operation) -> None:
+        """Plan what it makes of what is left; raises what is wrong with it and then plans
+        nothing."""
+        operations.check(self.framework, operation)
+        conversion = reserving.asked_by_framework(self.framework, self.agent, self.role, operation)
+        self.left = conversion.apply(self.left)
+        self.conversions.append(conversion)
+        self.orders.append(Order(operation=operation))
 
     def _back_to(self, left: Resources, claims: int, tasks: int, executors: int) -> None:
         """Forget what was planned since there were so many."""
@@ -199,20 +217,25 @@ def accept(c: Cluster, framework: Framework, call: sched.Call.Accept, now: Now) 
     plan = Acceptance(framework, c.agents[offers[0].agent_id], offers)
     for operation in call.operations:
         apply(c, plan, operation, now)
-    c.ledger.claim(plan.agent.agent_id, plan.claims, [offer.offer_id for offer in offers])
+    ids = [offer.offer_id for offer in offers]
+    c.ledger.claim(plan.agent.agent_id, plan.claims, ids, conversions=plan.conversions)
     for offer in offers:
         offer_numbers.ended(c, offer, "accepted", now)
         offering.answered(c, offer, now)
         offering.forget(c, offer, "accepted already")
     c.counters["offers_accepted"] += len(offers)
     launch(c, plan)
+    if plan.conversions:
+        reserving.changed(c, plan.agent, now)
     if plan.tasks and plan.agent.unavailability is not None:
         c.inverse.agents.add(plan.agent.agent_id)
         c.want_allocation(now)
     filters = call.filters if call.HasField("filters") else None
     if plan.left:
         seconds = offering.refuse_seconds(c, filters)
-        offering.note_refusal(c, offers[0], plan.left, seconds, now)
+        refused = reserving.without_fresh(plan.left, plan.conversions)
+        if refused:
+            offering.note_refusal(c, offers[0], refused, seconds, now)
         c.freed(plan.agent.agent_id, now)
     for info, reason, error in plan.errors:
         fail(c, plan, info, reason, error, now)
@@ -277,6 +300,8 @@ def refuse_all(
             offering.withdraw(c, offer, "used in a call that was refused", now)
     c.refuse_call(framework, sched.Call.ACCEPT, error, now)
     for operation in call.operations:
+        if operation.type not in LAUNCHES:
+            operations.refuse(c, framework, operation, error)
         for info in tasks_of(operation):
             if info.task_id.value in framework.tasks:
                 # The call has come twice: what it launched the first time lives.
@@ -295,7 +320,10 @@ def refuse_all(
 
 def apply(c: Cluster, plan: Acceptance, operation: pb.Offer.Operation, now: Now) -> None:
     """Plan one operation; what is wrong with it concerns it alone."""
-    if operation.type == Operation.LAUNCH:
+    if operation.type in LAUNCHES and operation.HasField("id"):
+        error = InvalidValue("operations.id", operation.id.value, "is not for launches")
+        plan.errors.extend((info, _INVALID[operation.type], error) for info in tasks_of(operation))
+    elif operation.type == Operation.LAUNCH:
         for info in operation.launch.task_infos:
             try:
                 plan.take(c, info, now)
@@ -304,9 +332,10 @@ def apply(c: Cluster, plan: Acceptance, operation: pb.Offer.Operation, now: Now)
     elif operation.type == Operation.LAUNCH_GROUP:
         _apply_group(c, plan, operation.launch_group, now)
     else:
-        name = name_of(Operation.Type, operation.type)
-        refusal = InvalidValue("operations.type", name, "is not supported by this master")
-        c.refuse_call(plan.framework, sched.Call.ACCEPT, refusal, now)
+        try:
+            plan.convert(operation)
+        except MesosPyError as error:
+            operations.fail(c, plan.framework, operation, error, now)
 
 
 def _apply_group(
@@ -324,8 +353,16 @@ def _apply_group(
 
 def launch(c: Cluster, plan: Acceptance) -> None:
     """Everything is claimed: write it down and send the agent its orders."""
-    if not plan.tasks:
-        return
+    if plan.tasks:
+        _note(c, plan)
+    for order in plan.orders:
+        if order.operation is not None:
+            operations.order(c, plan.agent, plan.framework, order.operation)
+        elif order.infos:
+            c.to_agent(plan.agent, _run_tasks(plan.framework, order))
+
+
+def _note(c: Cluster, plan: Acceptance) -> None:
     framework, agent = plan.framework, plan.agent
     for executor_id, executor in plan.executors.items():
         framework.executors[agent.agent_id, executor_id] = executor
@@ -340,9 +377,6 @@ def launch(c: Cluster, plan: Acceptance) -> None:
             framework.early_kills.pop(task_id, None)
     agent.tasks.update((framework.framework_id, task_id) for task_id in plan.tasks)
     c.counters["tasks_launched"] += len(plan.tasks)
-    for order in plan.orders:
-        if order.infos:
-            c.to_agent(agent, _run_tasks(framework, order))
 
 
 def _run_tasks(framework: Framework, order: Order) -> agent_pb2.Event:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
+from mesos_py.conversions import Conversion
 from mesos_py.errors import Conflict, InternalError, NotFound
 from mesos_py.policy import ancestors
 from mesos_py.resources import EMPTY, Resources, total
@@ -223,8 +224,10 @@ class Ledger:
         claims: Sequence[tuple[Holder, Resources]],
         offer_ids: Iterable[str] = (),
         expected_version: int | None = None,
+        conversions: Sequence[Conversion] = (),
     ) -> Resources:
-        """Give `claims` to their holders out of the offers (consumed) and what is free.
+        """Give `claims` to their holders out of the offers (consumed) and what is free,
+        after `conversions`, in their order, have changed how that is reserved.
 
         Returns what the offers held and nobody claimed, which is free again.
         With offers, only what they hold may be claimed; without, only what is
@@ -250,8 +253,13 @@ class Ledger:
                 raise Conflict(f"{holder.kind} {holder.name!r} holds resources already")
             seen.add(holder)
         source = total(offered.resources for _, offered in offers) if offers else row.free
+        amount = row.total
+        for conversion in conversions:
+            source = conversion.apply(source)
+            amount = conversion.apply(amount)
         rest = source - total(resources for _, resources in claims)
         # All checks are done: from here on nothing may fail.
+        row.total = amount
         for offer_id, offered in offers:
             del row.offered[offer_id]
             self._unhold(row, offered, offered.resources)

@@ -35,6 +35,7 @@ from master.core import (
     messages,
     needs,
     offers,
+    operations,
     policies,
     recovery,
     revoking,
@@ -128,6 +129,9 @@ class Master:
                 messages.from_executor(c, agent, call.executor_message)
             case agent_pb2.Call.EXECUTOR_EXITED:
                 agents.executor_exited(c, agent, call.executor_exited, now)
+            case agent_pb2.Call.UPDATE_OPERATION:
+                if not operations.updated(c, agent, call.update_operation):
+                    agents.ask_anew(c, agent, "the agent has other resources than was thought", now)
             case agent_pb2.Call.UNREGISTER:
                 agents.leave(c, agent, call.unregister.message or "it unregistered", now)
             case _:

@@ -1,51 +1,246 @@
-"""What frameworks ask about operations on resources (Mesos v1, section 7.3).
+"""What becomes of operations that frameworks gave ids (Mesos v1, sections 4.2 and 7.3).
 
-This master has none that outlive the call they came with, so each that is asked about is
-unknown, or where its agent is says what became of it.
+The agent has the operation in its checkpoint before it tells the outcome, and tells it
+until the framework has acknowledged it; as long as that lasts the master remembers it,
+too, and a new master learns it from the agent.  An operation without an id is silent.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TypeAlias
+
 from master.core.cluster import Cluster
-from master.core.records import Framework
+from master.core.records import Agent, Framework, Operation
 from mesos_py.clock import Now
-from mesos_py.errors import InvalidValue
-from mesos_py.ids import UUID_BYTES
+from mesos_py.errors import InvalidValue, MesosPyError, shortened
+from mesos_py.ids import UUID_BYTES, check_id
+from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
+
+State: TypeAlias = pb.OperationState.ValueType
+
+# ---- To the agent --------------------------------------------------------------------
+
+
+def check(framework: Framework, operation: pb.Offer.Operation) -> None:
+    """Raises InvalidValue for an id that cannot be given to an operation."""
+    if not operation.HasField("id"):
+        return
+    operation_id = check_id("operations.id", operation.id.value)
+    if operation_id in framework.operations:
+        reason = "an operation with this id waits for its acknowledgement"
+        raise InvalidValue("operations.id", operation_id, reason)
+
+
+def order(c: Cluster, agent: Agent, framework: Framework | None, info: pb.Offer.Operation) -> None:
+    """Have the agent carry out what is true for this master already."""
+    message = pb.Operation(info=info, uuid=pb.UUID(value=c.ids.uuid()))
+    message.agent_id.value = agent.agent_id
+    event = agent_pb2.Event(type=agent_pb2.Event.APPLY_OPERATION)
+    if framework is not None:
+        message.framework_id.value = framework.framework_id
+    event.apply_operation.operation.CopyFrom(message)
+    if framework is not None and info.HasField("id"):
+        event.apply_operation.framework_info.CopyFrom(framework.info)
+        message.latest_status.operation_id.CopyFrom(info.id)
+        message.latest_status.state = pb.OPERATION_PENDING
+        message.latest_status.agent_id.value = agent.agent_id
+        _remember(agent, framework, message)
+    c.to_agent(agent, event)
+
+
+def _remember(agent: Agent, framework: Framework, message: pb.Operation) -> None:
+    operation = Operation(framework.framework_id, agent.agent_id, message)
+    agent.operations[operation.uuid] = operation
+    framework.operations[operation.operation_id] = operation
+
+
+def _forget(c: Cluster, operation: Operation) -> None:
+    agent, framework = c.agents.get(operation.agent_id), c.frameworks.get(operation.framework_id)
+    if agent is not None:
+        agent.operations.pop(operation.uuid, None)
+    if framework is not None and framework.operations.get(operation.operation_id) is operation:
+        del framework.operations[operation.operation_id]
+
+
+def _acknowledge(c: Cluster, agent: Agent, uuid: bytes) -> None:
+    event = agent_pb2.Event(type=agent_pb2.Event.ACKNOWLEDGE_OPERATION)
+    event.acknowledge_operation.uuid.value = uuid
+    c.to_agent(agent, event)
+
+
+# ---- From the agent ------------------------------------------------------------------
+
+
+def updated(c: Cluster, agent: Agent, call: agent_pb2.Call.UpdateOperation) -> bool:
+    """UPDATE_OPERATION: what became of one, perhaps not for the first time.
+
+    False: the agent could not do what this master takes for done.  Its account of the
+    agent is wrong, and the agent has to tell it anew.
+    """
+    message = call.operation
+    uuid, framework_id = message.uuid.value, message.framework_id.value
+    if message.latest_status.state != pb.OPERATION_FINISHED:
+        why = shortened(message.latest_status.message)
+        c.drop("operation-not-done", agent=agent.agent_id, why=why)
+        operation = agent.operations.get(uuid)
+        if operation is not None:
+            _end(c, operation, message.latest_status.state, why)
+        return False
+    framework = c.frameworks.get(framework_id)
+    if framework is None or not message.info.HasField("id"):
+        # Nobody will ever acknowledge it.
+        c.drop("operation-of-nobody", framework=framework_id, agent=agent.agent_id)
+        _acknowledge(c, agent, uuid)
+        return True
+    kept = _kept(agent, message)
+    _remember(agent, framework, kept)
+    status = pb.OperationStatus()
+    status.CopyFrom(kept.latest_status)
+    _tell(c, framework, status)
+    return True
+
+
+def _kept(agent: Agent, message: pb.Operation) -> pb.Operation:
+    kept = pb.Operation()
+    kept.CopyFrom(message)
+    kept.latest_status.operation_id.CopyFrom(kept.info.id)
+    kept.latest_status.agent_id.value = agent.agent_id
+    return kept
+
+
+def take_back(c: Cluster, agent: Agent, named: Iterable[pb.Operation]) -> None:
+    """The agent has registered, and names its operations.  Each is told anew by itself; of
+    the others those that were under way did not arrive."""
+    there = {each.uuid.value: each for each in named}
+    for uuid, operation in list(agent.operations.items()):
+        if uuid in there:
+            continue
+        if operation.pending:
+            _end(c, operation, pb.OPERATION_DROPPED, "its agent was never told to carry it out")
+        else:
+            _forget(c, operation)
+    for uuid, message in there.items():
+        framework = c.frameworks.get(message.framework_id.value)
+        if framework is None:
+            _acknowledge(c, agent, uuid)
+            continue
+        _remember(agent, framework, _kept(agent, message))
+
+
+def agent_lost(c: Cluster, agent: Agent, state: State | None, why: str) -> None:
+    """It is cut off, perhaps for ever: what is known of its operations is forgotten."""
+    for operation in list(agent.operations.values()):
+        if state is None:
+            _forget(c, operation)
+        else:
+            _end(c, operation, state, why)
+
+
+def _end(c: Cluster, operation: Operation, state: State, why: str) -> None:
+    _forget(c, operation)
+    framework = c.frameworks.get(operation.framework_id)
+    if framework is not None:
+        status = _status(operation.operation_id, state, why)
+        status.agent_id.value = operation.agent_id
+        _tell(c, framework, status)
+
+
+# ---- From and to the framework ---------------------------------------------------------
+
+
+def fail(
+    c: Cluster, framework: Framework, operation: pb.Offer.Operation, error: MesosPyError, now: Now
+) -> None:
+    """An operation of an ACCEPT is not carried out: said in the way of Mesos if it has an
+    id, and in our own always."""
+    c.refuse_call(framework, sched.Call.ACCEPT, error, now)
+    refuse(c, framework, operation, error)
+
+
+def refuse(
+    c: Cluster, framework: Framework, operation: pb.Offer.Operation, error: MesosPyError
+) -> None:
+    """The same in the way of Mesos alone.  An operation that is under way under the id, since
+    the call has come twice, is not meant."""
+    operation_id = operation.id.value
+    if operation.HasField("id") and operation_id not in framework.operations:
+        _tell(c, framework, _status(operation_id, pb.OPERATION_ERROR, shortened(error.message)))
+
+
+def _status(operation_id: str, state: State, why: str) -> pb.OperationStatus:
+    status = pb.OperationStatus(state=state, message=why)
+    status.operation_id.value = operation_id
+    return status
+
+
+def _tell(c: Cluster, framework: Framework, status: pb.OperationStatus) -> None:
+    update = sched.Event.UpdateOperationStatus(status=status)
+    event = sched.Event(type=sched.Event.UPDATE_OPERATION_STATUS, update_operation_status=update)
+    c.to_framework(framework, event)
 
 
 def acknowledge(
     c: Cluster, framework: Framework, call: sched.Call.AcknowledgeOperationStatus, now: Now
 ) -> None:
-    """ACKNOWLEDGE_OPERATION_STATUS: nobody waits for one."""
+    """ACKNOWLEDGE_OPERATION_STATUS.  While its agent is away it is lost, as in Mesos: the
+    outcome comes again when the agent has."""
     if len(call.uuid) != UUID_BYTES:
         error = InvalidValue("uuid", call.uuid.hex(), "must be 16 bytes")
         c.refuse_call(framework, sched.Call.ACKNOWLEDGE_OPERATION_STATUS, error, now)
         return
-    c.drop(
-        "acknowledge-unknown-operation",
-        framework=framework.framework_id,
-        operation=call.operation_id.value,
-    )
+    operation = framework.operations.get(call.operation_id.value)
+    agent = c.agents.get(operation.agent_id) if operation is not None else None
+    if operation is None or agent is None or operation.uuid != call.uuid:
+        reason = "acknowledge-unknown-operation"
+    elif operation.pending:
+        reason = "acknowledge-pending-operation"
+    elif not agent.connected:
+        reason = "acknowledge-operation-agent-away"
+    else:
+        _acknowledge(c, agent, operation.uuid)
+        _forget(c, operation)
+        return
+    c.drop(reason, framework=framework.framework_id, operation=call.operation_id.value)
+
+
+def forget_framework(c: Cluster, framework: Framework) -> None:
+    """It is gone for good.  What it has reserved stays."""
+    for operation in list(framework.operations.values()):
+        _forget(c, operation)
 
 
 def reconcile(c: Cluster, framework: Framework, call: sched.Call.ReconcileOperations) -> None:
     """RECONCILE_OPERATIONS: one answer for each operation; none named asks for all there are."""
+    if not call.operations:
+        for operation in framework.operations.values():
+            _tell(c, framework, _known(operation))
+        return
     for asked in call.operations:
-        event = sched.Event(type=sched.Event.UPDATE_OPERATION_STATUS)
-        status = event.update_operation_status.status
-        status.operation_id.value = asked.operation_id.value
-        status.state = _state(c, asked.agent_id.value)
-        status.message = "reconciliation: the master does not know it"
+        known = framework.operations.get(asked.operation_id.value)
+        if known is not None:
+            _tell(c, framework, _known(known))
+            continue
+        why = "reconciliation: the master does not know it"
+        status = _status(asked.operation_id.value, _state(c, asked.agent_id.value), why)
         if asked.HasField("agent_id"):
             status.agent_id.value = asked.agent_id.value
         if asked.HasField("resource_provider_id"):
             status.resource_provider_id.value = asked.resource_provider_id.value
-        c.to_framework(framework, event)
+        _tell(c, framework, status)
 
 
-def _state(c: Cluster, agent_id: str) -> pb.OperationState.ValueType:
+def _known(operation: Operation) -> pb.OperationStatus:
+    """Its last status, which is not to be acknowledged in this form."""
+    status = pb.OperationStatus()
+    status.CopyFrom(operation.message.latest_status)
+    status.ClearField("uuid")
+    return status
+
+
+def _state(c: Cluster, agent_id: str) -> State:
     if agent_id in c.expected or agent_id in c.admissions:
         return pb.OPERATION_RECOVERING
     if agent_id in c.gone:

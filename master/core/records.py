@@ -119,6 +119,30 @@ class Executor:
         return Holder(self.framework_id, self.role, "executor", self.executor_id)
 
 
+@dataclass(slots=True)
+class Operation:
+    """One whose outcome the framework, which gave it an id, has not acknowledged.
+
+    `message` is what its agent was told, or said last; without an outcome it is pending.
+    """
+
+    framework_id: str
+    agent_id: str
+    message: pb.Operation
+
+    @property
+    def operation_id(self) -> str:
+        return self.message.info.id.value
+
+    @property
+    def uuid(self) -> bytes:
+        return self.message.uuid.value
+
+    @property
+    def pending(self) -> bool:
+        return self.message.latest_status.state == pb.OPERATION_PENDING
+
+
 class Turn(NamedTuple):
     """Which stream of which process: streams of one process may overtake each other."""
 
@@ -261,6 +285,8 @@ class Framework:
     unreachable_tasks: dict[str, Task] = field(default_factory=dict)
     completed_tasks: deque[Task] = field(default_factory=deque)
     executors: dict[ExecutorKey, Executor] = field(default_factory=dict)
+    # By the ids that it gave them.
+    operations: dict[str, Operation] = field(default_factory=dict)
     # All that was stated on this stream, for explanations.
     requests: list[pb.Request] = field(default_factory=list)
     needs: Needs = field(default_factory=Needs)
@@ -342,6 +368,8 @@ class Agent:
     ended: dict[tuple[str, str], bytes] = field(default_factory=dict)
     executors: set[tuple[str, str]] = field(default_factory=set)
     offers: set[str] = field(default_factory=set)
+    # By uuid.
+    operations: dict[bytes, Operation] = field(default_factory=dict)
     pings_unanswered: int = 0
     ping_sequence: int = 0
     # By an operator's word nothing is offered here, or all that runs here ends; as the

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from master.core import kills, statuses
+from master.core import kills, operations, statuses
 from master.core.cluster import Cluster
 from master.core.framework_checks import checked_roles
 from master.core.frameworks import failover_s, order_shutdown
@@ -18,9 +18,10 @@ from master.core.ledger import Holder
 from master.core.reconcile import answer_ended
 from master.core.records import Agent, Executor, Framework, Task, cost_of, extras_of
 from mesos_py.clock import Now
+from mesos_py.conversions import reserved_part
 from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.ids import check_id
-from mesos_py.resources import Resources
+from mesos_py.resources import Resources, total
 from mesos_py.states import (
     REPORTED,
     TASK_DROPPED,
@@ -45,6 +46,7 @@ class Report:
     tasks: dict[Key, tuple[pb.Task, Resources]] = field(default_factory=dict)
     executors: dict[Key, tuple[pb.ExecutorInfo, Resources]] = field(default_factory=dict)
     frameworks: dict[str, pb.FrameworkInfo] = field(default_factory=dict)
+    operations: list[pb.Operation] = field(default_factory=list)
 
 
 def read(call: agent_pb2.Call.Register) -> Report:
@@ -65,11 +67,16 @@ def read(call: agent_pb2.Call.Register) -> Report:
         executor_id = check_id("executors.executor_id", executor.executor_id.value)
         resources = Resources.from_proto("executors.resources", executor.resources)
         report.executors.setdefault((framework_id, executor_id), (executor, resources))
+    for operation in call.operations:
+        check_id("operations.id", operation.info.id.value)
+        report.operations.append(operation)
     return report
 
 
-def charges(c: Cluster, agent_id: str, report: Report) -> dict[Holder, Resources]:
-    """Who will hold what on the agent.  Changes nothing."""
+def charges(
+    c: Cluster, agent_id: str, report: Report, amount: Resources
+) -> dict[Holder, Resources]:
+    """Who will hold what on the agent, which has `amount`.  Changes nothing."""
     charged: dict[Holder, Resources] = {}
     role_of: dict[Key, str] = {}
     for (framework_id, task_id), (item, resources) in report.tasks.items():
@@ -96,11 +103,16 @@ def charges(c: Cluster, agent_id: str, report: Report) -> dict[Holder, Resources
             role = lingers.role
         if resources:
             charged[Holder(framework_id, role, "executor", executor_id)] = resources
+    converted = reserved_part(c.ledger.total(agent_id)) != reserved_part(amount)
     for holder, resources in c.ledger.allocations(agent_id).items():
         framework_id, _, kind, name, _ = holder
         named = kind != "task" or (framework_id, name) in report.tasks
-        if not named and not c.lingers(agent_id, framework_id, kind, name):
-            charged[holder] = resources
+        if named or c.lingers(agent_id, framework_id, kind, name):
+            continue
+        if converted and not amount.contains(total([*charged.values(), resources])):
+            # It was to use what an operation made that never arrived, nor did its order.
+            continue
+        charged[holder] = resources
     return charged
 
 
@@ -130,6 +142,7 @@ def take_back(c: Cluster, agent: Agent, report: Report, announce: bool, now: Now
     for key in [key for key in c.lingering if key[0] == agent.agent_id]:
         del c.lingering[key]
     _take_frameworks(c, agent, report, now)
+    operations.take_back(c, agent, report.operations)
     named = {key[0] for key in (*report.tasks, *report.executors)}.union(report.frameworks)
     # Not a difference of sets: that would go through all frameworks there are.
     ended = {framework_id for framework_id in named if framework_id not in c.frameworks}
@@ -374,6 +387,8 @@ def _ask_for_missing(c: Cluster, agent: Agent, report: Report, now: Now) -> None
         if is_terminal(task.state):
             answer_ended(c, framework, task, now)
             c.complete(framework, task, now)
+        elif c.ledger.allocation(agent.agent_id, task.holder) is None:
+            _never_arrived(c, framework, task, now)
         else:
             item = expected.tasks.add(partition_aware=framework.partition_aware)
             item.framework_id.value = framework_id

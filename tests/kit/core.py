@@ -222,7 +222,10 @@ class FakeAgent:
             ],
         )
         self.link = 0
-        self.capabilities = [pb.AgentInfo.Capability.AGENT_DRAINING]
+        self.capabilities = [
+            pb.AgentInfo.Capability.AGENT_DRAINING,
+            pb.AgentInfo.Capability.AGENT_OPERATION_FEEDBACK,
+        ]
         self.draining = False
 
     @property

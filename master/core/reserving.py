@@ -1,0 +1,94 @@
+"""RESERVE and UNRESERVE: which of them may be, and what follows from one.
+
+The rules are those of Mesos (src/master/validation.cpp, operation::validate).  What an
+operation changes is changed here at once; the agent is told in the same step, before
+anything that rests on it.  The agent's word counts: when it registers it says what is
+reserved, and that is taken over.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from master.core.cluster import Cluster
+from master.core.records import Agent, Framework
+from mesos_py import reserved
+from mesos_py.clock import Now
+from mesos_py.conversions import Conversion, conversion_of
+from mesos_py.enums import name_of
+from mesos_py.errors import InvalidValue, Refused
+from mesos_py.resources import Resources
+from mesos_py.v1 import types_pb2 as pb
+
+Operation = pb.Offer.Operation
+KINDS: Final = frozenset({Operation.RESERVE, Operation.UNRESERVE})
+_CAPABLE: Final = pb.AgentInfo.Capability.AGENT_OPERATION_FEEDBACK
+
+
+def require_capable(agent: Agent) -> None:
+    """Raises Refused if the agent is of a version that would not know what it is told."""
+    if _CAPABLE not in agent.capabilities:
+        text = f"agent {agent.agent_id} (version {agent.version}) has no dynamic reservations"
+        raise Refused(f"{text}: it is older than this master")
+
+
+def asked_by_framework(
+    framework: Framework, agent: Agent, role: str, operation: pb.Offer.Operation
+) -> Conversion:
+    """What the operation does, on offers of `role`.  Raises MesosPyError if it may not be."""
+    _require_kind(operation)
+    require_capable(agent)
+    _require_role_of_offer(operation, role)
+    if operation.type == Operation.UNRESERVE:
+        return conversion_of(operation)
+    if operation.reserve.source:
+        raise InvalidValue("reserve.source", "", "is for operators only")
+    conversion = conversion_of(operation)
+    for key in conversion.converted.names():
+        where = f"reserve.resources.{reserved.plain_name(key)}"
+        if reserved.role_of(key) != role:
+            reason = f"the offers are of role {role}"
+            raise InvalidValue(f"{where}.role", reserved.role_of(key), reason)
+        own = framework.info.principal
+        last = reserved.stack_of(key)[-1]
+        if own and last.principal != own:
+            reason = f"must be the framework's principal, {own!r}"
+            raise InvalidValue(f"{where}.principal", last.principal or "", reason)
+    return conversion
+
+
+def asked_by_operator(agent: Agent, operation: pb.Offer.Operation) -> Conversion:
+    """The same of an operation that an operator asks for."""
+    _require_kind(operation)
+    require_capable(agent)
+    return conversion_of(operation)
+
+
+def _require_kind(operation: pb.Offer.Operation) -> None:
+    name = name_of(Operation.Type, operation.type)
+    if operation.type not in KINDS:
+        raise InvalidValue("operations.type", name, "is not supported by this master")
+    reserves = operation.type == Operation.RESERVE
+    if not operation.HasField("reserve" if reserves else "unreserve"):
+        raise InvalidValue(f"operations.{name.lower()}", "", "is missing")
+
+
+def _require_role_of_offer(operation: pb.Offer.Operation, role: str) -> None:
+    for resource in (*operation.reserve.resources, *operation.unreserve.resources):
+        given = resource.allocation_info.role
+        if given not in ("", role):
+            where = f"resources.{resource.name}.allocation_info.role"
+            raise InvalidValue(where, given, f"the offers are of {role}")
+
+
+def changed(c: Cluster, agent: Agent, now: Now) -> None:
+    """The ledger has another total of the agent now: everybody else is told of it."""
+    agent.total = c.ledger.total(agent.agent_id)
+    c.tell_agent(agent, now)
+
+
+def without_fresh(left: Resources, conversions: list[Conversion]) -> Resources:
+    """Of what a call left, what its framework has not made itself: that alone is refused,
+    so that what it has just reserved is offered again at once."""
+    fresh = {name for each in conversions for name in each.converted.names()}
+    return left.only(lambda name: name not in fresh) if fresh else left
