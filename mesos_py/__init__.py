@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from mesos_py.executor.environment import ExecutorEnvironment
     from mesos_py.matching import Room, match_offers, resources_of
     from mesos_py.plain_containers import plain_container
+    from mesos_py.reservations import reserve, reserved_for, unreserve
     from mesos_py.resources import Resources
     from mesos_py.scheduler.aio import SchedulerClient
     from mesos_py.scheduler.api import Scheduler
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
         MasterInfo,
         Offer,
         OfferID,
+        OperationStatus,
         Resource,
         TaskID,
         TaskInfo,
@@ -129,6 +131,7 @@ _HOMES = {
     "executor.environment": "ExecutorEnvironment",
     "matching": "Room match_offers resources_of",
     "plain_containers": "plain_container",
+    "reservations": "reserve reserved_for unreserve",
     "resources": "Resources",
     "scheduler.aio": "SchedulerClient",
     "scheduler.api": "Scheduler",
@@ -146,7 +149,7 @@ _HOMES = {
     "v1.types_pb2": (
         "AgentID AgentInfo Attribute CheckInfo CommandInfo ContainerInfo Environment ExecutorID "
         "ExecutorInfo Filters FrameworkID FrameworkInfo HealthCheck InverseOffer KillPolicy Label "
-        "Labels MasterInfo Offer OfferID Resource TaskID TaskInfo TaskStatus"
+        "Labels MasterInfo Offer OfferID OperationStatus Resource TaskID TaskInfo TaskStatus"
     ),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -215,6 +218,7 @@ __all__ = [
     "NotLeader",
     "Offer",
     "OfferID",
+    "OperationStatus",
     "PortInUse",
     "Refused",
     "Resource",
@@ -246,8 +250,11 @@ __all__ = [
     "launch",
     "match_offers",
     "plain_container",
+    "reserve",
+    "reserved_for",
     "resources_of",
     "short_name",
     "task_status",
+    "unreserve",
     "uri",
 ]

@@ -205,6 +205,8 @@ class SchedulerClient(SchedulerCalls):
                     yield item
                     if self._implicit and item.type == Event.UPDATE:
                         done.add(item.update.status)
+                    elif self._implicit and item.type == Event.UPDATE_OPERATION_STATUS:
+                        self._acknowledge_operation(item.update_operation_status.status)
                 done.flush()
         except MesosPyError as error:
             self._shared.failure = error

@@ -15,7 +15,7 @@ from mesos_py.errors import (
 from mesos_py.scheduler import checks
 from mesos_py.states import TASK_DROPPED, TASK_LOST
 from mesos_py.v1 import scheduler_pb2 as pb
-from mesos_py.v1.types_pb2 import AgentID, Offer, TaskID, TaskStatus
+from mesos_py.v1.types_pb2 import OPERATION_ERROR, AgentID, Offer, TaskID, TaskStatus
 
 Call = pb.Call
 _LAUNCHES: Final = (Offer.Operation.LAUNCH, Offer.Operation.LAUNCH_GROUP)
@@ -42,9 +42,21 @@ def lost_launches(
     return statuses
 
 
-def has_others(accept: pb.Call.Accept) -> bool:
-    """Whether an ACCEPT has operations that no status of a task can answer."""
-    return any(operation.type not in _LAUNCHES for operation in accept.operations)
+def lost_others(accept: pb.Call.Accept, offer_id: str, why: str) -> list[pb.Event]:
+    """The same of operations that no status of a task can answer: those that have an id in
+    the way of a master, and a word about all."""
+    others = [each for each in accept.operations if each.type not in _LAUNCHES]
+    if not others:
+        return []
+    events = [refused(Call.ACCEPT, "offer_ids", offer_id, why)]
+    for operation in others:
+        if operation.HasField("id"):
+            event = pb.Event(type=pb.Event.UPDATE_OPERATION_STATUS)
+            status = event.update_operation_status.status
+            status.operation_id.CopyFrom(operation.id)
+            status.state, status.message = OPERATION_ERROR, f"offer {offer_id} {why}"
+            events.append(event)
+    return events
 
 
 def refused(kind: pb.Call.Type.ValueType, field: str, value: str, why: str) -> pb.Event:
@@ -63,6 +75,9 @@ def subject_of(call: pb.Call) -> tuple[str, str]:
     if call.type == Call.RECONCILE:
         asked = call.reconcile.tasks
         return "tasks", asked[0].task_id.value if asked else ""
+    if call.type == Call.RECONCILE_OPERATIONS:
+        named = call.reconcile_operations.operations
+        return "operations", named[0].operation_id.value if named else ""
     return "agent_id", call.message.agent_id.value
 
 
@@ -75,4 +90,4 @@ def error_of(refusal: pb.Event.Refused) -> MesosPyError:
     return Refused(refusal.message)
 
 
-__all__ = ["error_of", "has_others", "lost_launches", "refused", "subject_of"]
+__all__ = ["error_of", "lost_launches", "lost_others", "refused", "subject_of"]

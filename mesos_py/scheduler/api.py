@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mesos_py import logs
 from mesos_py.resources import Resources
 from mesos_py.v1.scheduler_pb2 import Call, Event
-from mesos_py.v1.types_pb2 import InverseOffer, MasterInfo, Offer, TaskStatus
+from mesos_py.v1.types_pb2 import InverseOffer, MasterInfo, Offer, OperationStatus, TaskStatus
 
 if TYPE_CHECKING:
     # Only the name of a type: the driver is built on this module.
@@ -150,6 +150,17 @@ class Scheduler:
         A status without a uuid is the master's own word (`reason` says why: an answer
         to a reconciliation, a launch that could not be) and needs no acknowledgement.
         `mesos_py.is_terminal(status.state)` tells whether the task has ended.
+        """
+
+    def operation_update(self, driver: SchedulerDriver, status: OperationStatus) -> None:
+        """What became of an operation that has an id (`mesos_py.reserve`, `unreserve`).
+
+        OPERATION_FINISHED is told once its agent has written it down, and again until it
+        is acknowledged, which happens when this method returns (or by
+        `driver.acknowledge_operation`, as with `status_update`): handle one that comes
+        twice.  OPERATION_ERROR, by the master: it was not carried out, `status.message`
+        says why.  OPERATION_DROPPED: it did not reach its agent.  OPERATION_UNREACHABLE and
+        OPERATION_GONE_BY_OPERATOR: its agent is away, or gone.
         """
 
     def framework_message(

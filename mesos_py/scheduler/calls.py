@@ -15,6 +15,7 @@ from mesos_py.scheduler.checks import (
     FiltersLike,
     InverseOfferLike,
     OfferLike,
+    OperationLike,
     ReconcileLike,
     RoleConstraints,
     TaskLike,
@@ -29,6 +30,7 @@ from mesos_py.v1.types_pb2 import (
     ExecutorInfo,
     FrameworkInfo,
     Offer,
+    OperationStatus,
     TaskID,
     TaskInfo,
     TaskStatus,
@@ -158,7 +160,14 @@ class SchedulerCalls:
         operations: Sequence[Offer.Operation],
         filters: FiltersLike = None,
     ) -> None:
-        """Like `launch_tasks`, with operations; they are carried out in order."""
+        """Like `launch_tasks`, with operations; they are carried out in order.
+
+        `mesos_py.launch`, `reserve` and `unreserve` make them; each may rest on what those
+        before it have made, also a launch on what is reserved here.  What is wrong with one
+        concerns it alone: its tasks get a `status_update`, others a `call_refused`, and an
+        `operation_update` with OPERATION_ERROR if they have an id.  What is reserved is
+        offered again at once; it stays reserved when the framework is gone.
+        """
         ids, checked = checks.offer_ids_of(offers), checks.filters_of(filters)
         with self._shared as session:
             session.accept(ids, operations, checked)
@@ -174,6 +183,37 @@ class SchedulerCalls:
         ids, checked = checks.offer_ids_of(offers), checks.filters_of(filters)
         with self._shared as session:
             session.decline(ids, checked)
+
+    def reconcile_operations(self, operations: Iterable[OperationLike] = ()) -> None:
+        """Ask what became of operations that have an id; each answer is an
+        `operation_update`.
+
+        Name them by id, by `(operation id, agent id)` or by their last status.  None named:
+        all that wait for their acknowledgement.  OPERATION_UNKNOWN is the answer for one
+        that never arrived, and for one whose outcome was acknowledged: ask after a lost link
+        about those without an outcome, and look at what is offered.
+        """
+        entries = checks.operation_entries(operations)
+        with self._shared as session:
+            asked = Call.ReconcileOperations(operations=entries)
+            session.say(Call.RECONCILE_OPERATIONS, reconcile_operations=asked)
+
+    def acknowledge_operation(self, status: OperationStatus) -> None:
+        """As `acknowledge`, of an `operation_update`."""
+        if self._implicit:
+            raise Conflict(
+                "updates are acknowledged implicitly here: pass implicit_acknowledgements=False"
+            )
+        self._acknowledge_operation(status)
+
+    def _acknowledge_operation(self, status: OperationStatus) -> None:
+        if not status.uuid.value:
+            return
+        done = Call.AcknowledgeOperationStatus(
+            agent_id=status.agent_id, uuid=status.uuid.value, operation_id=status.operation_id
+        )
+        with self._shared as session:
+            session.say(Call.ACKNOWLEDGE_OPERATION_STATUS, acknowledge_operation_status=done)
 
     def accept_inverse_offers(
         self,
@@ -342,7 +382,7 @@ class SchedulerCalls:
             agent_id=_agent(agent),
         )
         with self._shared as session:
-            session.shutdown(shutdown)
+            session.say(Call.SHUTDOWN, shutdown=shutdown)
 
 
 def _agent(agent: AgentLike | None) -> AgentID | None:

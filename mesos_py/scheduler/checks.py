@@ -25,6 +25,8 @@ from mesos_py.v1.types_pb2 import (
     Offer,
     OfferFilters,
     OfferID,
+    OperationID,
+    OperationStatus,
     TaskID,
     TaskInfo,
     TaskStatus,
@@ -39,6 +41,9 @@ TaskLike: TypeAlias = TaskID | str
 ExecutorLike: TypeAlias = ExecutorID | str
 FiltersLike: TypeAlias = Filters | float | None
 ReconcileLike: TypeAlias = TaskStatus | TaskLike | tuple[TaskLike, AgentLike | None]
+OperationLike: TypeAlias = (
+    OperationStatus | OperationID | str | tuple[OperationID | str, AgentLike | None]
+)
 RoleConstraints: TypeAlias = pb.OfferConstraints.RoleConstraints
 
 # Mesos: the longest time for which resources can be refused.
@@ -51,7 +56,7 @@ Capability = FrameworkInfo.Capability
 # ---- Ids ---------------------------------------------------------------------
 
 
-def text_of(value: TaskID | AgentID | ExecutorID | OfferID | str) -> str:
+def text_of(value: TaskID | AgentID | ExecutorID | OfferID | OperationID | str) -> str:
     return value if isinstance(value, str) else value.value
 
 
@@ -126,6 +131,27 @@ def reconcile_entries(tasks: Iterable[ReconcileLike]) -> list[pb.Call.Reconcile.
         else:
             task_id = text_of(item)
         entry = pb.Call.Reconcile.Task(task_id=TaskID(value=check_id("task_id", task_id)))
+        if agent is not None and text_of(agent):
+            entry.agent_id.value = text_of(agent)
+        entries.append(entry)
+    return entries
+
+
+def operation_entries(
+    operations: Iterable[OperationLike],
+) -> list[pb.Call.ReconcileOperations.Operation]:
+    """What RECONCILE_OPERATIONS asks about: statuses, ids, or (operation id, agent id)."""
+    entries = []
+    for item in operations:
+        agent: AgentLike | None = None
+        if isinstance(item, OperationStatus):
+            named, agent = item.operation_id.value, item.agent_id
+        elif isinstance(item, tuple):
+            named, agent = text_of(item[0]), item[1]
+        else:
+            named = text_of(item)
+        entry = pb.Call.ReconcileOperations.Operation()
+        entry.operation_id.value = check_id("operation_id", named)
         if agent is not None and text_of(agent):
             entry.agent_id.value = text_of(agent)
         entries.append(entry)

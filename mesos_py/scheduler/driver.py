@@ -150,6 +150,11 @@ class SchedulerDriver(SchedulerCalls, CallbackDriver[Item]):
             scheduler.framework_message(
                 self, message.agent_id.value, message.executor_id.value, message.data
             )
+        elif event.type == Event.UPDATE_OPERATION_STATUS:
+            status = event.update_operation_status.status
+            scheduler.operation_update(self, status)
+            if self._implicit:
+                self._acknowledge_operation(status)
         elif event.type == Event.REFUSED:
             scheduler.call_refused(self, event.refused)
         elif event.type == Event.INVERSE_OFFERS:

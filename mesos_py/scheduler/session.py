@@ -342,10 +342,10 @@ class SchedulerSession:
         ids = [OfferID(value=offer_id) for offer_id in offer_ids]
         if accept:
             taken = Call.AcceptInverseOffers(inverse_offer_ids=ids, filters=filters)
-            self._send(self._call(Call.ACCEPT_INVERSE_OFFERS, accept_inverse_offers=taken))
+            self.say(Call.ACCEPT_INVERSE_OFFERS, accept_inverse_offers=taken)
         else:
             refused = Call.DeclineInverseOffers(inverse_offer_ids=ids, filters=filters)
-            self._send(self._call(Call.DECLINE_INVERSE_OFFERS, decline_inverse_offers=refused))
+            self.say(Call.DECLINE_INVERSE_OFFERS, decline_inverse_offers=refused)
 
     # ---- Calls about tasks --------------------------------------------------
 
@@ -380,8 +380,9 @@ class SchedulerSession:
         size = checks.checked_size("data", len(message.data), self._max_call_bytes)
         self._send(self._call(Call.MESSAGE, message=message), _SMALL + size)
 
-    def shutdown(self, shutdown: pb.Call.Shutdown) -> None:
-        self._send(self._call(Call.SHUTDOWN, shutdown=shutdown))
+    def say(self, kind: pb.Call.Type.ValueType, **parts: object) -> None:
+        """A call on which nothing here rests."""
+        self._send(self._call(kind, **parts))
 
     # ---- Calls about the framework ------------------------------------------
 
@@ -489,9 +490,7 @@ class SchedulerSession:
         ):
             self._settle(status)
             self._items.append(Event(type=Event.UPDATE, update=Event.Update(status=status)))
-        if answers.has_others(accept):
-            gone = answers.refused(Call.ACCEPT, "offer_ids", offer_id, f"is gone: {why}")
-            self._items.append(gone)
+        self._items.extend(answers.lost_others(accept, offer_id, f"is gone: {why}"))
         # The rest of the call's offers comes back at once, as the master does it.
         self._decline([item.value for item in accept.offer_ids], Filters(refuse_seconds=0))
 

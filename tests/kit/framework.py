@@ -20,6 +20,7 @@ from mesos_py.v1.types_pb2 import (
     InverseOffer,
     MasterInfo,
     Offer,
+    OperationStatus,
     TaskInfo,
     TaskStatus,
 )
@@ -139,9 +140,12 @@ class Framework(Scheduler):
                 live.clear()
         return [offer for offer_id, offer in live.items() if offer_id not in self._used]
 
-    def offer(self, host: str = "", *, has: str = "") -> Offer:
+    def offer(self, host: str = "", *, has: str | Resources = "") -> Offer:
         """A live offer of this host with at least these resources; nobody gets it twice."""
-        wanted = Resources.parse(has) if has else EMPTY
+        if isinstance(has, str):
+            wanted = Resources.parse(has) if has else EMPTY
+        else:
+            wanted = has
 
         def look(seen: list[Seen]) -> Offer | None:
             for offer in self._live(seen):
@@ -199,6 +203,13 @@ class Framework(Scheduler):
 
         return self.seen.wait(look, f"{task_id} {short_name(state)}")
 
+    def outcome(self, operation_id: str) -> OperationStatus:
+        """What became of an operation."""
+        found: OperationStatus = self.wait_for(
+            "operation", lambda status: status.operation_id.value == operation_id
+        )
+        return found
+
     # ---- Doing -----------------------------------------------------------
 
     def task(self, command: Command, offer: Offer, **options: Any) -> TaskInfo:
@@ -254,6 +265,9 @@ class Framework(Scheduler):
 
     def status_update(self, driver: SchedulerDriver, status: TaskStatus) -> None:
         self._note("update", status)
+
+    def operation_update(self, driver: SchedulerDriver, status: OperationStatus) -> None:
+        self._note("operation", status)
 
     def framework_message(
         self, driver: SchedulerDriver, agent_id: str, executor_id: str, data: bytes

@@ -58,6 +58,7 @@ for _name in [
     "inverse_offers",
     "inverse_offer_rescinded",
     "status_update",
+    "operation_update",
     "framework_message",
     "agent_lost",
     "executor_lost",

@@ -106,7 +106,9 @@ def test_the_loss_of_a_place_is_told_like_that_of_a_subscription():
         (lambda s: s.reconcile(["t1", "t2"]), ("RECONCILE", "tasks", "t1")),
         (lambda s: s.reconcile([]), ("RECONCILE", "tasks", "")),
         (
-            lambda s: s.shutdown(Call.Shutdown(executor_id=ExecutorID(value="e1"))),
+            lambda s: s.say(
+                Call.SHUTDOWN, shutdown=Call.Shutdown(executor_id=ExecutorID(value="e1"))
+            ),
             ("SHUTDOWN", "executor_id", "e1"),
         ),
         (lambda s: s.message(Call.Message()), ("MESSAGE", "agent_id", "")),

@@ -212,7 +212,7 @@ def test_calls_made_without_a_link_are_sent_later_in_order():
     kill(sess, "t1")
     sess.reconcile(["t2"])
     kill(sess, "t3")
-    sess.shutdown(Call.Shutdown())
+    sess.say(Call.SHUTDOWN, shutdown=Call.Shutdown())
     subscribe(sess)
     assert kinds(taken(sess)) == ["KILL", "RECONCILE", "KILL", "SHUTDOWN"]
 
@@ -243,7 +243,7 @@ def test_a_link_that_is_lost_under_more_calls_than_are_kept_loses_none_of_them(m
     sess = subscribed_session()
     for n in range(5):
         kill(sess, f"t{n}")
-    sess.shutdown(Call.Shutdown(executor_id=ExecutorID(value="e")))
+    sess.say(Call.SHUTDOWN, shutdown=Call.Shutdown(executor_id=ExecutorID(value="e")))
     sess.lost("cut")
     [told] = sess.take_items()
     assert told.reason == "cut"
@@ -467,7 +467,7 @@ def test_a_question_of_long_ago_has_arrived():
 
 def test_a_shutdown_that_may_not_have_arrived_is_told_and_not_repeated():
     sess = subscribed_session()
-    sess.shutdown(Call.Shutdown(executor_id=ExecutorID(value="e1")))
+    sess.say(Call.SHUTDOWN, shutdown=Call.Shutdown(executor_id=ExecutorID(value="e1")))
     taken(sess)
     sess.take_items()
     sess.lost("gone")

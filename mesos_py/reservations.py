@@ -1,0 +1,75 @@
+"""Operations of frameworks on reservations, for `accept_offers`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mesos_py.conversions import conversion_of
+from mesos_py.errors import InvalidResources
+from mesos_py.ids import check_id, check_role
+from mesos_py.reserved import Reservation, key_of, plain_name, stack_of
+from mesos_py.resources import Resources
+from mesos_py.v1.types_pb2 import Offer
+
+
+def reserve(
+    resources: Resources,
+    role: str,
+    *,
+    principal: str | None = None,
+    labels: Mapping[str, str | None] | None = None,
+    operation_id: str | None = None,
+) -> Offer.Operation:
+    """Reserve a part of what is offered for `role`, the role of the offer.
+
+    resources: as they are offered; what is reserved already is reserved once more, for a
+        role below.
+    principal: the framework's own, if it has one.
+    labels: kept with the reservation, and a part of what it is: whoever unreserves names the
+        same.
+    operation_id: what becomes of it is told (`Scheduler.operation_update`).
+
+    After it, `reserved_for(resources, role, ...)` is what a task of the same call asks for.
+    Raises InvalidValue for a role or an id that cannot be, InvalidResources for no resources.
+    """
+    made = reserved_for(resources, role, principal=principal, labels=labels)
+    operation = Offer.Operation(type=Offer.Operation.RESERVE)
+    operation.reserve.resources.extend(made.to_proto())
+    return _checked(operation, operation_id)
+
+
+def unreserve(resources: Resources, *, operation_id: str | None = None) -> Offer.Operation:
+    """Give back what was reserved while its agent ran: `resources` as they are offered.
+
+    Raises InvalidValue for an id that cannot be, InvalidResources where something is not
+    reserved, or was by the agent's operator.
+    """
+    operation = Offer.Operation(type=Offer.Operation.UNRESERVE)
+    operation.unreserve.resources.extend(resources.to_proto())
+    return _checked(operation, operation_id)
+
+
+def reserved_for(
+    resources: Resources,
+    role: str,
+    *,
+    principal: str | None = None,
+    labels: Mapping[str, str | None] | None = None,
+) -> Resources:
+    """The same amounts, reserved so; see `reserve`."""
+    check_role("role", role)
+    signed = None if labels is None else tuple(sorted(labels.items()))
+    last = Reservation(role, "dynamic", principal, signed)
+    return resources.renamed(lambda key: key_of(plain_name(key), (*stack_of(key), last)))
+
+
+def _checked(operation: Offer.Operation, operation_id: str | None) -> Offer.Operation:
+    """Nothing is sent that a master could only refuse."""
+    if not conversion_of(operation).consumed:
+        raise InvalidResources("resources", "", "must not be empty")
+    if operation_id is not None:
+        operation.id.value = check_id("operation_id", operation_id)
+    return operation
+
+
+__all__ = ["reserve", "reserved_for", "unreserve"]
