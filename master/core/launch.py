@@ -188,6 +188,10 @@ class Acceptance:
         running = running or self.executors.get(executor_id)
         resources = executor_resources(framework, info.executor, running, in_group=in_group)
         info.executor.framework_id.value = framework.framework_id
+        if self._multi_role:
+            role = self.role if running is None else running.role
+            for resource in info.executor.resources:
+                resource.allocation_info.role = role
         if running is not None:
             return None
         if c.lingers(agent_id, framework.framework_id, "executor", executor_id):
@@ -418,6 +422,8 @@ def fail(
             resources=EMPTY,
             state=TASK_ERROR,
         )
-        statuses.record(c, task, status, now)
+        # Who watches is not told: of what was launched only, as in Mesos.
+        task.statuses.keep(status)
+        task.ended_wall_s = status.timestamp
         c.complete(framework, task, now)
     statuses.send(c, framework, status)

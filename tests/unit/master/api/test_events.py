@@ -67,6 +67,20 @@ async def test_without_subscribers_nothing_is_told(scene):
     assert scene.heard(listener) == ([], [])
 
 
+async def test_of_a_task_that_was_not_launched_nothing_is_told(scene):
+    world = scene.world
+    made = world.agent()
+    framework = world.framework()
+    listener = scene.listener()
+    (offer,) = framework.offers()
+    framework.launch(offer, world.task("t1", made.id, text="cpus:1000"))
+    assert [update.state for update in framework.updates()] == [pb.TASK_ERROR]
+    assert scene.heard(listener) == ([], [])
+    (ended,) = world.cluster.frameworks[framework.id].completed_tasks
+    assert ended.state == pb.TASK_ERROR
+    assert ended.ended_wall_s is not None
+
+
 async def test_a_task_from_its_launch_to_its_end(scene):
     world = scene.world
     agent = world.agent()

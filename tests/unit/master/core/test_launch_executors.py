@@ -5,6 +5,7 @@ import pytest
 from master.core.ledger import Holder
 from master.core.records import Task
 from mesos_py.resources import EMPTY, Resources
+from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.scenes import WHOLE, LaunchScene
@@ -67,6 +68,22 @@ def test_an_executor_is_the_same_in_the_other_form_of_its_reservations(scene):
     (scene.offer,) = scene.framework.offers()
     scene.launch(scene.custom("t2"))
     assert scene.ordered() == ["t1", "t2"]
+
+
+def test_a_multi_role_frameworks_executor_is_told_for_which_role_it_has_its_resources():
+    """Its own, also with tasks of another role."""
+    scene = LaunchScene(roles=["a", "b"], capabilities=[MULTI_ROLE])
+    first = scene.offer.allocation_info.role
+    scene.launch(scene.custom("t1"))
+    (scene.offer,) = scene.framework.offers()
+    second = scene.offer.allocation_info.role
+    assert first != second
+    scene.launch(scene.custom("t2"))
+    runs = scene.agent.take(agent_pb2.Event.RUN_TASKS)
+    one, two = (info for run in runs for info in run.run_tasks.tasks)
+    for task, role in ((one, first), (two, second)):
+        assert {each.allocation_info.role for each in task.resources} == {role}
+        assert {each.allocation_info.role for each in task.executor.resources} == {first}
 
 
 def test_an_executor_does_not_fit_where_its_task_alone_would(scene):
