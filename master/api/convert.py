@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from master.core import inverse_offers
 from master.core import offers as offering
@@ -12,7 +12,7 @@ from master.core.records import Agent, Executor, Framework, Task
 from mesos_py.clock import Now
 from mesos_py.policy import ancestors, policy_to_proto
 from mesos_py.reserved import role_of
-from mesos_py.resources import Resources
+from mesos_py.resources import Resources, total
 from mesos_py.states import is_terminal
 from mesos_py.v1 import operator_pb2 as op
 from mesos_py.v1 import types_pb2 as pb
@@ -62,8 +62,12 @@ def agent_message(c: Cluster, agent: Agent) -> op.Response.GetAgents.Agent:
         drain_info=agent.drain,
         version=agent.version,
         total_resources=agent.total.to_proto(),
-        allocated_resources=c.ledger.allocated(agent.agent_id).to_proto(),
-        offered_resources=c.ledger.offered(agent.agent_id).to_proto(),
+        allocated_resources=_by_role(
+            [(who.role, each) for who, each in c.ledger.allocations(agent.agent_id).items()], total
+        ),
+        offered_resources=_by_role(
+            [(each.role, each.resources) for each in c.ledger.offers(agent.agent_id)], total
+        ),
         capabilities=[pb.AgentInfo.Capability(type=kind) for kind in agent.capabilities],
         state=state,
         running_tasks=sum(_lives(c, *key) for key in agent.tasks),
@@ -101,23 +105,18 @@ def _lives(c: Cluster, framework_id: str, task_id: str) -> bool:
 
 
 def framework_message(c: Cluster, framework: Framework) -> op.Response.GetFrameworks.Framework:
-    offered = sum_up(c.offers[offer_id].resources for offer_id in framework.offers)
+    offered = [c.offers[offer_id] for offer_id in framework.offers]
     running = [task for task in framework.tasks.values() if not is_terminal(task.state)]
-    allocated = sum_up(
-        [
-            *(task.resources for task in running),
-            *(executor.resources for executor in framework.executors.values()),
-        ]
-    )
+    holders: list[Task | Executor] = [*running, *framework.executors.values()]
     message = op.Response.GetFrameworks.Framework(
         framework_info=framework.info,
         active=framework.connected,
         connected=framework.connected,
         recovered=framework.recovered,
         registered_time=time_info(framework.registered),
-        offers=[offering.offer_message(c, framework, c.offers[o]) for o in framework.offers],
-        allocated_resources=Resources(allocated).to_proto(),
-        offered_resources=Resources(offered).to_proto(),
+        offers=[offering.offer_message(c, framework, each) for each in offered],
+        allocated_resources=_by_role([(each.role, each.resources) for each in holders], _amounts),
+        offered_resources=_by_role([(each.role, each.resources) for each in offered], _amounts),
         suppressed_roles=sorted(framework.suppressed),
         running_tasks=len(running),
         standbys=[each.name for each in c.standbys.get(framework.framework_id, ())],
@@ -134,6 +133,25 @@ def framework_message(c: Cluster, framework: Framework) -> op.Response.GetFramew
     if framework.constraints_proto is not None:
         message.offer_constraints.CopyFrom(framework.constraints_proto)
     return message
+
+
+def _by_role(
+    holdings: Iterable[tuple[str, Resources]], together: Callable[[list[Resources]], Resources]
+) -> Iterator[pb.Resource]:
+    """What is held of each role, by itself."""
+    bundles: dict[str, list[Resources]] = {}
+    for role, each in holdings:
+        bundles.setdefault(role, []).append(each)
+    for role in sorted(bundles):
+        for resource in together(bundles[role]).to_proto():
+            made = pb.Resource()
+            made.CopyFrom(resource)
+            made.allocation_info.role = role
+            yield made
+
+
+def _amounts(bundles: list[Resources]) -> Resources:
+    return Resources(sum_up(bundles))
 
 
 def sum_up(bundles: Iterable[Resources]) -> dict[str, int]:

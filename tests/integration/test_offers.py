@@ -72,7 +72,8 @@ def test_what_is_on_offer_is_listed_with_its_framework_and_its_agent(cluster, fr
     (listed,) = cluster.operator.frameworks().frameworks
     assert {offer.hostname for offer in listed.offers} == {"a", "b"}
     for row in cluster.operator.agents():
-        assert row.offered_resources == row.total_resources
+        offered = Resources.from_proto("offered", row.offered_resources)
+        assert offered == Resources.from_proto("total", row.total_resources)
         assert not row.allocated_resources
 
 

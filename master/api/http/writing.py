@@ -32,6 +32,8 @@ _LONG: Final = frozenset(
 )
 # Agents that Mesos does not count among those that it has.
 _NOT_THERE: Final = frozenset({"unreachable", "gone", "expected"})
+# What lists say of a framework, and events do not.
+_NOT_TOLD: Final = ("offers", "inverse_offers", "allocated_resources", "offered_resources")
 
 
 async def as_mesos(response: op.Response, slice_s: float = SLICE_S) -> None:
@@ -63,9 +65,9 @@ def event_as_mesos(event: op.Event) -> None:
         case op.Event.AGENT_ADDED:
             _agent_as_mesos(event.agent_added.agent)
         case op.Event.FRAMEWORK_ADDED:
-            _framework_as_mesos(event.framework_added.framework)
+            _framework_told(event.framework_added.framework)
         case op.Event.FRAMEWORK_UPDATED:
-            _framework_as_mesos(event.framework_updated.framework)
+            _framework_told(event.framework_updated.framework)
 
 
 async def _tasks_as_mesos(found: op.Response.GetTasks, slice_s: float) -> None:
@@ -82,17 +84,23 @@ async def _frameworks_as_mesos(found: op.Response.GetFrameworks, slice_s: float)
     for frameworks in (found.frameworks, found.completed_frameworks):
         await sliced(_framework_as_mesos, frameworks, slice_s)
         for each in frameworks:
-            # In lists, but not in events.
             each.offer_constraints.SetInParent()
 
 
 def _framework_as_mesos(framework: op.Response.GetFrameworks.Framework) -> None:
-    """Its moments are there also while nothing happened."""
+    """As it is in lists."""
     if not framework.HasField("reregistered_time"):
         framework.reregistered_time.CopyFrom(framework.registered_time)
-    framework.unregistered_time.SetInParent()
     _with_role(framework.allocated_resources)
     _with_role(framework.offered_resources)
+
+
+def _framework_told(framework: op.Response.GetFrameworks.Framework) -> None:
+    """As it is in events: all its moments are there, and nothing that it has."""
+    _framework_as_mesos(framework)
+    framework.unregistered_time.SetInParent()
+    for name in _NOT_TOLD:
+        framework.ClearField(name)
 
 
 async def _agents_as_mesos(found: op.Response.GetAgents, slice_s: float) -> None:

@@ -159,6 +159,24 @@ def test_a_framework_with_tasks_executors_and_offers(world):
     assert executor.agent_id == offer.agent_id
 
 
+def test_what_a_framework_has_is_said_for_each_role_and_of_all_its_agents_together(world):
+    for host in ("host1", "host2"):
+        world.agent(host, "cpus:4;mem:100;ports:[1-9]")
+    framework = world.framework(roles=["a", "b"], capabilities=[MULTI_ROLE])
+    for offer in framework.offers():
+        task = world.task(f"t{offer.id.value}", offer.agent_id.value, text="cpus:1;ports:[1-2]")
+        framework.launch(offer, task, refuse_s=3600.0)
+    message = shown_framework(framework)
+    roles = [each.allocation_info.role for each in message.allocated_resources]
+    assert roles == sorted(roles)
+    assert set(roles) <= {"a", "b"}
+    assert text(message.allocated_resources) == "cpus:2"
+    agent = convert.agent_message(world.cluster, next(iter(world.cluster.agents.values())))
+    (role,) = {each.allocation_info.role for each in agent.allocated_resources}
+    assert role in ("a", "b")
+    assert text(agent.allocated_resources) == "cpus:1;ports:[1-2]"
+
+
 def test_what_runs_in_a_role_that_was_left_is_still_the_frameworks(world):
     world.agent()
     framework = world.framework(roles=["a"], capabilities=[MULTI_ROLE])

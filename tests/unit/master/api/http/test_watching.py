@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from master.api.http.writing import event_as_mesos
 from master.core.cluster import Options
 from mesos_py.http import recordio
 from mesos_py.v1 import operator_pb2 as op
@@ -68,6 +69,21 @@ async def test_the_state_comes_first_and_then_what_happens(master):
         master.operator.end()
         assert await client.chunk() == b""
     assert master.world.cluster.news is None
+
+
+def test_an_event_says_all_moments_of_a_framework_and_nothing_that_it_has():
+    """As Mesos: lists are the other way round."""
+    event = op.Event(type=op.Event.FRAMEWORK_UPDATED)
+    told = event.framework_updated.framework
+    told.registered_time.nanoseconds = 5
+    told.offers.add()
+    told.inverse_offers.add()
+    told.allocated_resources.add(name="cpus")
+    told.offered_resources.add(name="cpus")
+    event_as_mesos(event)
+    event_as_mesos(event)
+    moments = {"registered_time", "reregistered_time", "unregistered_time"}
+    assert {field.name for field, _ in told.ListFields()} == moments
 
 
 async def test_the_same_in_protobuf(master):
