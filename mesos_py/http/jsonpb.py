@@ -299,9 +299,10 @@ def _integer(value: Any, path: str, bounds: tuple[int, int]) -> int:
 
 
 def _bytes(value: str, path: str) -> bytes:
+    # As Mesos reads it: some write it in lines, some without the padding, which ends it.
+    digits = "".join(value.split()).partition("=")[0]
     try:
-        # Some write base64 in lines.
-        return base64.b64decode("".join(value.split()), validate=True)
+        return base64.b64decode(digits + "=" * (-len(digits) % 4), validate=True)
     except (binascii.Error, ValueError) as error:
         raise InvalidValue(path, value, f"is no base64: {error}") from None
 

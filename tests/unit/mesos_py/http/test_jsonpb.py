@@ -193,8 +193,10 @@ def test_one_element_may_stand_for_a_list() -> None:
     assert [uri.value for uri in info.uris] == ["u"]
 
 
-def test_base64_may_be_in_lines() -> None:
-    assert read(pb.TaskStatus, {"task_id": {"value": "t"}, "state": "TASK_LOST", "data": "YW\nI="})
+@pytest.mark.parametrize("text", ["YWI=", "YW\nI=", "YWI", "YWI==", "YWI=junk"])
+def test_base64_is_read_as_mesos_reads_it(text: str) -> None:
+    status = {"task_id": {"value": "t"}, "state": "TASK_LOST", "data": text}
+    assert read(pb.TaskStatus, status).data == b"ab"
 
 
 def test_an_unknown_name_of_an_optional_enum_is_nothing() -> None:
