@@ -40,8 +40,9 @@ MAX_PATH: Final = 4096
 LOOK_AGAIN_S: Final = 1.0
 # So soon while the sandbox is not there yet, and inotify has nothing to hold on to.
 NOT_YET_S: Final = 0.1
-# A task that a follower asks for may be on its way still: another link brings it.
-ON_ITS_WAY_S: Final = 2.0
+# A task that a follower asks for may be on its way still: another link brings it.  It is
+# looked for so often, and not for so long: on a machine that stood still nothing arrived.
+ON_ITS_WAY_LOOKS: Final = 20
 
 Context = grpc.aio.ServicerContext[agent_pb2.ReadLogRequest, agent_pb2.LogChunk]
 
@@ -151,15 +152,15 @@ class FileService(AgentFilesServicer):
         self, key: TaskKey, parts: list[str], changed: asyncio.Event
     ) -> LogFile:
         """Open the file, once it is there if the task still runs or may yet arrive."""
-        loop = asyncio.get_running_loop()
-        until_s = loop.time() + ON_ITS_WAY_S
+        looks = 0
         while True:
             changed.clear()
             place = self._find(key)
+            looks += 1
             try:
                 return await opened(partial(self._open, key, place, parts))
             except NotFound:
-                if place is None and loop.time() < until_s:
+                if place is None and looks < ON_ITS_WAY_LOOKS:
                     pass
                 elif place is None or place.ended:
                     raise
