@@ -20,6 +20,9 @@ Events = TypeVar("Events")
 # When the watch comes this late, the process itself was stopped or starved: what the
 # peer has said meanwhile still waits to be read, and silence proves nothing.
 LATE_S = 1.0
+# So many times is looked for something, evenly spread, before there is silence.  A machine
+# that stands still, however long, costs one of these looks.
+LOOKS = 4
 
 
 class Conversation(ABC, Generic[Calls, Events]):
@@ -57,6 +60,9 @@ class Conversation(ABC, Generic[Calls, Events]):
         self._heard = self._loop.time()
         self._held = False
         self._watch: asyncio.TimerHandle | None = None
+        # Since when, and in how many looks, nothing was heard.
+        self._since = self._heard
+        self._quiet = 0
         # The first answer did not come in time.
         self.unanswered = False
 
@@ -70,7 +76,7 @@ class Conversation(ABC, Generic[Calls, Events]):
         if self._watch is not None:
             self._watch.cancel()
         if silence_s is not None:
-            self._set_watch(self._loop.time() + silence_s)
+            self._watch_from(self._loop.time())
 
     def finish(self, within_s: float) -> None:
         """Write what is left, close our side, and give the peer `within_s` to end the stream."""
@@ -100,7 +106,7 @@ class Conversation(ABC, Generic[Calls, Events]):
     # ---- For those who make it ---------------------------------------------------
 
     def _begin_watch(self) -> None:
-        self._set_watch(self._heard + self._answer_s)
+        self._watch_from(self._heard)
 
     async def _hear(self, batch: Events) -> None:
         """Hand over what has arrived."""
@@ -116,20 +122,33 @@ class Conversation(ABC, Generic[Calls, Events]):
             if timer is not None:
                 timer.cancel()
 
-    def _set_watch(self, when: float) -> None:
+    @property
+    def _limit_s(self) -> float:
+        return self._answer_s if self._silence_s is None else self._silence_s
+
+    def _watch_from(self, since: float) -> None:
+        self._since, self._quiet = since, 0
+        self._look_after(since)
+
+    def _look_after(self, moment: float) -> None:
+        when = moment + self._limit_s / LOOKS
         self._watch = self._loop.call_at(when, self._look, when)
 
     def _look(self, planned: float) -> None:
         now = self._loop.time()
-        limit = self._answer_s if self._silence_s is None else self._silence_s
         if self._held or now - planned > LATE_S:
-            self._set_watch(now + limit)
-        elif now - self._heard < limit:
-            self._set_watch(self._heard + limit)
-        else:
-            self.unanswered = self._silence_s is None
-            what = "no answer" if self.unanswered else "silence"
-            self.cut(Unavailable(f"{what} from {self._peer} for {limit:g} s", address=self._peer))
+            self._watch_from(now)
+            return
+        if self._heard > self._since:
+            self._watch_from(self._heard)
+            return
+        self._quiet += 1
+        if self._quiet < LOOKS:
+            self._look_after(now)
+            return
+        self.unanswered = self._silence_s is None
+        what, limit = "no answer" if self.unanswered else "silence", self._limit_s
+        self.cut(Unavailable(f"{what} from {self._peer} for {limit:g} s", address=self._peer))
 
 
 def closed_by(peer: str) -> Unavailable:

@@ -7,7 +7,7 @@ import grpc
 import grpc.aio
 import pytest
 
-from mesos_py.conversation import Conversation
+from mesos_py.conversation import LOOKS, Conversation
 from mesos_py.errors import InternalError, Refused, Unavailable
 from mesos_py.stream import RpcConversation
 
@@ -213,5 +213,21 @@ async def test_watch_that_comes_late_proves_nothing_since_this_process_was_stopp
     peer.conversation._look(now - 30)
     await asyncio.sleep(0)
     assert not running.done()
-    peer.conversation._look(now)
+    for _ in range(LOOKS):
+        peer.conversation._look(now)
+    assert isinstance(await running, Unavailable)
+
+
+async def test_a_machine_that_stood_still_for_longer_than_the_silence_proves_nothing():
+    peer = Peer()
+    running = asyncio.create_task(peer.ended())
+    await asyncio.sleep(0)
+    peer.conversation.expect(2.0)
+    now = asyncio.get_running_loop().time()
+    # Its last word, and then nothing of the machine ran for 2.3 s.
+    peer.conversation._heard = peer.conversation._since = now - 2.3
+    peer.conversation._look(now - 0.3)
+    assert peer.call.arriving.empty()  # nobody has cut it
+    for _ in range(LOOKS - 1):
+        peer.conversation._look(now)
     assert isinstance(await running, Unavailable)
