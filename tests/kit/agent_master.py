@@ -52,11 +52,14 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
         # Answers to REGISTER that are not REGISTERED, and errors that end the stream.
         self.refusal: Event.Refused | None = None
         self.error: Exception | None = None
+        # What is said right behind REGISTERED.
+        self.greeting: Event | None = None
         self.registrations: list[Call.Register] = []
         self.calls: list[Call] = []
         self._server: grpc.aio.Server | None = None
         self._stream: asyncio.Queue[agent_pb2.Events | None] | None = None
         self._news = asyncio.Condition()
+        self._pings = itertools.count(1000)
 
     async def __aenter__(self) -> FakeMaster:
         await self.start()
@@ -134,6 +137,8 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
             ping_timeout_seconds=self.ping_timeout_s,
         )
         self.send(Event(type=Event.REGISTERED, registered=registered))
+        if self.greeting is not None:
+            self.send(self.greeting)
 
     def _take(self, call: Call) -> None:
         self.calls.append(call)
@@ -149,8 +154,11 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
         self._stream.put_nowait(agent_pb2.Events(events=events, epoch=self.epoch))
 
     def run(self, *tasks: pb.TaskInfo) -> None:
+        self.send(self.run_order(*tasks))
+
+    def run_order(self, *tasks: pb.TaskInfo) -> Event:
         order = Event.RunTasks(framework_info=self.framework, tasks=tasks)
-        self.send(Event(type=Event.RUN_TASKS, run_tasks=order))
+        return Event(type=Event.RUN_TASKS, run_tasks=order)
 
     def run_group(self, *tasks: pb.TaskInfo, new: str = "ex") -> None:
         order = Event.RunTasks(framework_info=self.framework, tasks=tasks, group=True)
@@ -172,6 +180,16 @@ class FakeMaster(agent_pb2_grpc.AgentServiceServicer):
 
     def ping(self, sequence: int = 1) -> None:
         self.send(Event(type=Event.PING, ping=Event.Ping(sequence=sequence)))
+
+    async def heard(self) -> None:
+        """Wait until the agent has all that was sent to it: acknowledgements, orders."""
+        sequence = next(self._pings)
+        self.ping(sequence)
+        await self.until(
+            lambda: any(
+                call.type == Call.PONG and call.pong.sequence == sequence for call in self.calls
+            )
+        )
 
     # ---- What was said ---------------------------------------------------------------
 
@@ -330,8 +348,8 @@ def descriptors_of(pid: int) -> int:
 
 
 def children_of(pid: int) -> list[int]:
-    return [
-        int(child)
-        for task in os.scandir(f"/proc/{pid}/task")
-        for child in Path(task.path, "children").read_text().split()
-    ]
+    found: list[int] = []
+    for thread in os.scandir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            found.extend(map(int, Path(thread.path, "children").read_text().split()))
+    return found

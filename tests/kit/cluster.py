@@ -20,7 +20,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -224,7 +224,10 @@ class Cluster:
             if daemon.alive:
                 daemon.kill()
         for pid in self.strays():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        # What was killed goes a moment later, as what a warden ends whose agent was killed.
+        until(lambda: not self.strays())
 
     @property
     def daemons(self) -> list[Daemon]:
