@@ -244,7 +244,9 @@ async def test_cached_files_are_fetched_once_also_at_the_same_time(master, agent
         # Mesos: of a cached archive only what is in it appears.
         assert agent.output(f"t{number}").splitlines() == ["cached", "inner", "stderr", "stdout"]
     assert web.requests == ["/data.tar.gz"]
-    assert "is in the cache" in (agent.sandbox("t3") / "stderr").read_text()
+    logs = [(agent.sandbox(f"t{number}") / "stderr").read_text() for number in range(4)]
+    # All but the one that came first, whichever that was.
+    assert sum("is in the cache" in each for each in logs) == 3
 
 
 async def test_many_fetches_leave_nothing_open(master, agent, web):

@@ -158,7 +158,8 @@ async def test_a_probe_without_an_answer_ends_by_its_timeout(master, agent, sile
         command("cmd", "exec sleep 1000", health_check=health_command("sleep 1000", **times)),
         # It leaves children of its own behind, and does not listen to SIGTERM.
         command("deaf", "exec sleep 1000", health_check=health_command(DEAF, **times)),
-        command("tcp", "exec sleep 1000", health_check=health_tcp(silent, **times)),
+        # The kernel's answer is one.
+        command("tcp", "exec sleep 1000", health_check=health_tcp(silent, **SOON)),
     )
     for name in ("http", "cmd", "deaf"):
         ended = await master.status(name, pb.TASK_KILLED)

@@ -10,19 +10,24 @@ from tests.kit.cluster import Cluster
 from tests.kit.local import LIMIT_S, MESOS_PY, environment
 from tests.kit.waiting import gone, until
 
-# An agent that is killed is given up quickly.
-HASTY = {
-    "agent_ping_interval": "200ms",
-    "max_agent_ping_timeouts": "3",
-    "agent_reregister_timeout": "1s",
-}
+
+@pytest.fixture
+def directory(tmp_path) -> Path:
+    made: Path = tmp_path / "cluster"
+    made.mkdir()
+    return made
 
 
 @pytest.fixture
-def cluster(tmp_path) -> Iterator[Cluster]:
-    directory = tmp_path / "cluster"
-    directory.mkdir()
-    with Cluster(directory, **HASTY) as cluster:
+def cluster(directory) -> Iterator[Cluster]:
+    with Cluster(directory) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def hasty(directory) -> Iterator[Cluster]:
+    """One that soon gives up an agent whose link has ended."""
+    with Cluster(directory, agent_reregister_timeout="1s") as cluster:
         yield cluster
 
 
@@ -69,30 +74,30 @@ def test_a_run_outlives_its_master_and_loses_no_output(cluster, tmp_path):
                 process.communicate()
 
 
-def test_a_task_that_is_lost_with_its_agent_has_code_4(cluster):
-    agent = cluster.start_agent()
-    run = start(cluster, "run", "echo one; sleep 600")
+def test_a_task_that_is_lost_with_its_agent_has_code_4(hasty):
+    agent = hasty.start_agent()
+    run = start(hasty, "run", "echo one; sleep 600")
     assert first_line(run) == b"one\n"
     agent.kill()
     _, err = run.communicate(timeout=LIMIT_S)
     assert run.returncode == 4
     assert b"LOST" in err
-    until(lambda: cluster.strays() == [])
+    until(lambda: hasty.strays() == [])
 
 
-def test_a_task_that_is_lost_can_be_run_again_elsewhere(cluster, tmp_path):
-    first = cluster.start_agent("first")
+def test_a_task_that_is_lost_can_be_run_again_elsewhere(hasty, tmp_path):
+    first = hasty.start_agent("first")
     command = f"echo attempt $MESOS_PY_ATTEMPT; {holding(tmp_path)}"
-    run = start(cluster, "run", "--retry", "1", command)
+    run = start(hasty, "run", "--retry", "1", command)
     assert first_line(run) == b"attempt 0\n"
-    cluster.start_agent("second")
+    hasty.start_agent("second")
     first.kill()
     assert first_line(run) == b"attempt 1\n"
     (tmp_path / "go").touch()
     _, err = run.communicate(timeout=LIMIT_S)
     assert run.returncode == 0
     assert b"; trying again" in err
-    until(lambda: cluster.strays() == [])
+    until(lambda: hasty.strays() == [])
 
 
 def test_a_log_whose_agent_is_away_says_so(cluster):

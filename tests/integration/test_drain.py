@@ -1,7 +1,9 @@
 """Real agents taken out of service: drained, deactivated, marked as gone, and back again."""
 
+import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -18,10 +20,12 @@ from mesos_py.v1.types_pb2 import DRAINED, TaskStatus
 from tests.kit import echo_executor, faces
 from tests.kit.cluster import Cluster
 from tests.kit.framework import Framework, pid_of
+from tests.kit.local import LIMIT_S, MESOS_PY, environment
 from tests.kit.proxy import Proxy
 from tests.kit.waiting import gone, until
 
-STUBBORN = "trap '' TERM; while :; do sleep 0.05; done"
+# Does not listen, and says so.
+STUBBORN = "trap '' TERM; touch {ready}; while ! [ -e {go} ]; do sleep 0.05; done"
 BY_DRAIN = TaskStatus.REASON_AGENT_DRAINING
 
 
@@ -37,6 +41,14 @@ def framework(cluster) -> Iterator[Framework]:
         yield made
 
 
+def run_stubborn(framework: Framework, directory: Path) -> TaskStatus:
+    """A task that ignores SIGTERM until there is a file "go"."""
+    ready = directory / "ready"
+    running = framework.run(STUBBORN.format(ready=ready, go=directory / "go"))
+    until(ready.exists)
+    return running
+
+
 def drained(cluster: Cluster, name: str = "a") -> bool:
     return cluster.agent_row(name).drain_info.state == DRAINED
 
@@ -45,10 +57,10 @@ def drained(cluster: Cluster, name: str = "a") -> bool:
 
 
 def test_a_drain_ends_a_task_that_does_not_want_to_and_the_agent_can_be_taken_back(
-    cluster, framework
+    cluster, framework, tmp_path
 ):
     cluster.start_agent("a")
-    stubborn = framework.run(STUBBORN)
+    stubborn = run_stubborn(framework, tmp_path)
     task_id, agent_id = stubborn.task_id.value, cluster.agent_id("a")
     rest = framework.offer()
     cluster.operator.drain_agent(agent_id, max_grace_s=0.5)
@@ -97,11 +109,12 @@ def test_an_agent_that_is_away_is_drained_when_it_is_back(cluster, framework):
         assert gone(pid_of(running))
 
 
-def test_an_agent_that_is_killed_in_the_middle_goes_on_draining(cluster, framework):
+def test_an_agent_that_is_killed_in_the_middle_goes_on_draining(cluster, framework, tmp_path):
     agent = cluster.start_agent("a", tasks_on_exit="keep", registration_backoff="50ms")
-    stubborn = framework.run(STUBBORN)
+    stubborn = run_stubborn(framework, tmp_path)
     task_id = stubborn.task_id.value
-    cluster.operator.drain_agent(cluster.agent_id("a"), max_grace_s=2)
+    # It is to die before that is over, also on a machine that stands still for a while.
+    cluster.operator.drain_agent(cluster.agent_id("a"), max_grace_s=4)
     framework.status(task_id, TASK_KILLING)
     agent.kill()
     assert not gone(pid_of(stubborn))
@@ -112,9 +125,9 @@ def test_an_agent_that_is_killed_in_the_middle_goes_on_draining(cluster, framewo
     agent.flags["tasks_on_exit"] = "end"
 
 
-def test_a_master_that_is_killed_in_the_middle_goes_on_with_it(cluster, framework):
+def test_a_master_that_is_killed_in_the_middle_goes_on_with_it(cluster, framework, tmp_path):
     cluster.start_agent("a", registration_backoff="50ms")
-    stubborn = framework.run(STUBBORN)
+    stubborn = run_stubborn(framework, tmp_path)
     task_id = stubborn.task_id.value
     cluster.operator.drain_agent(cluster.agent_id("a"), max_grace_s=3)
     framework.status(task_id, TASK_KILLING)
@@ -130,12 +143,21 @@ def test_a_master_that_is_killed_in_the_middle_goes_on_with_it(cluster, framewor
     framework.run("exec sleep 600")
 
 
-def test_the_command_waits_until_the_agent_is_drained(cluster, framework):
+def test_the_command_waits_until_the_agent_is_drained(cluster, framework, tmp_path):
     cluster.start_agent("a")
-    framework.run(STUBBORN)
-    ended = cluster.cli("drain", "a", "--grace", "300ms", "--wait")
-    assert ended.code == 0, ended
-    assert "waiting: 1 task left" in ended.err
+    run_stubborn(framework, tmp_path)
+    argv = [*MESOS_PY, "drain", "a", "--grace", "1h", "--wait"]
+    env = environment(cluster.address)
+    with subprocess.Popen(argv, env=env, stderr=subprocess.PIPE, text=True) as command:
+        assert command.stderr is not None
+        said = ""
+        while "waiting: 1 task left" not in said:
+            line = command.stderr.readline()
+            assert line, said
+            said += line
+        (tmp_path / "go").touch()
+        command.communicate(timeout=LIMIT_S)
+    assert command.returncode == 0
     assert drained(cluster)
     [line] = cluster.cli("agents").out.decode().splitlines()[1:]
     assert line.split()[2] == "drained"

@@ -59,7 +59,7 @@ def test_batch_retries_limits_and_sums_up(cluster, tmp_path):
     commands.write_text(
         "# a comment\n\necho one\nexit 3\ntest $BATCH_ATTEMPT = 2\nsleep 600\necho last\n"
     )
-    ended = example(cluster, "batch", commands, "--retries", 1, "--limit", 0.5)
+    ended = example(cluster, "batch", commands, "--retries", 1, "--limit", 2.5)
     assert ended.returncode == 1, ended.stderr
     assert "3 of 5 commands succeeded" in ended.stdout
     assert "TIMED OUT" in ended.stdout

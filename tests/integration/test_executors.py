@@ -185,6 +185,7 @@ def test_what_a_killed_executor_has_started_dies_with_it(framework, tmp_path):
     )
     executor = custom_executor("parent", command, env=faces.of_executors())
     running = start(framework, executor)
+    until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     os.kill(int(running.data), signal.SIGKILL)
     framework.status("one", TASK_FAILED)
     assert gone(int((tmp_path / "pid").read_text()))

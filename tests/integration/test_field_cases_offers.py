@@ -84,8 +84,9 @@ def test_a_launch_on_an_offer_that_lapsed_is_told_from_a_task_that_failed(tmp_pa
             assert dropped.state == TASK_DROPPED
             # The id has not been used: the same task may be tried again.
             while not framework.statuses("late")[-1].uuid:
+                told = len(framework.all("update"))
                 framework.launch("true", task_id="late")
-                framework.wait_for("update", count=len(framework.all("update")) + 1)
+                framework.wait_for("update", count=told + 1)
             framework.status("late", TASK_FINISHED)
 
 

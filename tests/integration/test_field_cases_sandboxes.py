@@ -36,10 +36,13 @@ def log(cluster: Cluster, framework: Framework, task_id: str, **options) -> byte
 
 def sandbox(cluster: Cluster, framework: Framework, task_id: str) -> Path | None:
     """Its newest sandbox, wherever it is."""
-    found = cluster.directory.glob(
-        f"*/agents/*/frameworks/{framework.id}/executors/{task_id}/runs/*"
-    )
-    return next((each for each in found if not each.is_symlink()), None)
+    pattern = f"*/agents/*/frameworks/{framework.id}/executors/{task_id}/runs/*"
+    while True:
+        try:
+            found = list(cluster.directory.glob(pattern))
+        except FileNotFoundError:
+            continue  # a directory on the way went while it was looked into
+        return next((each for each in found if not each.is_symlink()), None)
 
 
 def until_removed(cluster: Cluster, framework: Framework, task_id: str) -> None:

@@ -126,12 +126,14 @@ def test_acknowledgements_that_are_wrong_or_come_twice_do_no_harm(cluster):
         task_id = framework.launch("true")
         for count, state in enumerate((TASK_STARTING, TASK_RUNNING, TASK_FINISHED), 1):
             status = framework.status(task_id, state)
+            # The next one comes when this one is acknowledged, and not before.
+            assert len(framework.statuses(task_id)) == count
             wrong = type(status)()
             wrong.CopyFrom(status)
             wrong.uuid = uuid.uuid4().bytes
             framework.driver.acknowledge([wrong, status, status, wrong])
-            assert len(framework.statuses(task_id)) == count
         cluster.wait_for_history(framework.id)
+        assert len(framework.statuses(task_id)) == count
 
 
 # --- killing ----------------------------------------------------------------------------------
@@ -153,7 +155,7 @@ def test_the_grace_reaches_the_real_program_and_then_everything_is_killed(framew
     (tmp_path / "srv.py").write_text(SERVER)
     told, ready = tmp_path / "told", tmp_path / "ready"
     program = f"{sys.executable} {tmp_path}/srv.py {told} {ready}"
-    running = framework.run(["sh", "-c", f"{program}; echo x"], kill_grace_s=1)
+    running = framework.run(["sh", "-c", f"{program}; echo x"], kill_grace_s=3)
     until(ready.exists)
     server = child_of(pid_of(running))
     framework.driver.kill_task(running.task_id)

@@ -59,6 +59,8 @@ async def test_what_a_task_leaves_is_found_from_the_state_on(master, agent, clie
     await master.status("t1", pb.TASK_RUNNING)
     await master.status("t2", pb.TASK_FAILED)
     await eventually(lambda: agent.output("t1"))
+    # A task is over for the agent once it knows its end to be acknowledged.
+    await master.heard()
     state = await client.get("/slave(1)/state")
     port = client.url.rpartition(":")[2]
     assert (state["id"], state["pid"]) == ("A1", f"slave(1)@127.0.0.1:{port}")
@@ -87,6 +89,7 @@ async def test_what_it_uses_and_how_it_does(master, agent, client):
     master.run(command("t1", "exec sleep 1000"), command("t2", "true"))
     await master.status("t1", pb.TASK_RUNNING)
     await master.status("t2", pb.TASK_FINISHED)
+    await master.heard()
     (container,) = await client.get("/containers")
     assert container["executor_id"] == "t1"
     assert container["status"]["executor_pid"] == container_pid(await client.call("GET_CONTAINERS"))
