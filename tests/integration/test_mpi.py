@@ -127,7 +127,7 @@ def test_a_rank_that_ends_ends_the_job_and_is_named(cluster, mpi, program, tmp_p
     tmp_path.chmod(0o777)
 
     def start(how: str) -> subprocess.Popen[bytes]:
-        start_timeout = ("--start-timeout", "6s") if how == "1:pre:0" else ()
+        start_timeout = ("--start-timeout", "10s") if how == "1:pre:0" else ()
         return run(cluster, mpi, "-n", "2", *SMALL, *APART, *start_timeout, program, how)
 
     jobs = {how: start(how) for how in [f"0:post:{tmp_path}", *ENDS]}

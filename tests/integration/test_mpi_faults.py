@@ -34,6 +34,9 @@ def test_a_job_outlives_a_change_of_the_master_and_ends_with_an_agent(cluster, p
         cluster.wait_until(lambda: cluster.operator.frameworks().frameworks)
         with pytest.raises(subprocess.TimeoutExpired):
             parts.wrapper.wait(7)
+        cluster.wait_until(
+            lambda: [a.state for a in cluster.operator.agents()] == ["connected"] * 2
+        )
         larger = cluster.cli("mpi", "run", "-n", "9", program)
         assert larger.code == 5
         assert "needs 9 x (cpus:1;mem:128); 2 agents have room for 8 when empty" in larger.err

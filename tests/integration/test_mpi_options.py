@@ -62,7 +62,7 @@ def test_a_job_that_does_not_get_done_is_ended(cluster, program):
     """For its time is over; or for a rank, with a descriptor of two digits, that left early."""
     late, early = end(
         run(cluster, MPICH, "-n", "2", "--timeout", "5s", program, "*:mid:s"),
-        run(cluster, MPICH, "-n", "4", "--start-timeout", "6s", program, "3:pre:0"),
+        run(cluster, MPICH, "-n", "4", "--start-timeout", "10s", program, "3:pre:0"),
     )
     assert (late.code, "not done within 5 s" in late.err) == (124, True), late.err
     assert early.code == 1, early.err
