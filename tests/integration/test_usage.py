@@ -128,9 +128,9 @@ def test_an_agent_that_does_not_answer_is_named_and_the_others_are_shown(cluster
     assert ended.code == 0
 
 
-def test_prometheus_has_series_of_live_containers_only(cluster, framework):
-    port = http_port(cluster, "a")
-    status = framework.run("while ! test -f $END; do sleep 0.02; done", host="a", env=end(cluster))
+def test_prometheus_has_series_of_live_containers_only(cluster, framework, tmp_path):
+    port, end = http_port(cluster, "a"), tmp_path / "end"
+    status = framework.run(f"while ! test -f {end}; do sleep 0.02; done", host="a")
     labels = {
         "framework": framework.id,
         "executor": status.task_id.value,
@@ -147,7 +147,7 @@ def test_prometheus_has_series_of_live_containers_only(cluster, framework):
     assert master.value("mesos_py_master_agents_connected") == 2
     assert master.value("mesos_py_master_tasks_running") == 1
     assert master.value("mesos_py_master_task_states_total", state="TASK_RUNNING") >= 1
-    Path(end(cluster)["END"]).touch()
+    end.touch()
     framework.status(status.task_id.value, TASK_FINISHED)
     cluster.wait_until(
         lambda: not [s for s in Scrape(port).samples if s.name.startswith("mesos_py_container_")]
@@ -161,10 +161,6 @@ def http_port(cluster: Cluster, name: str) -> int:
 def metrics_port(daemon: Daemon) -> int:
     (port,) = set(re.findall(r"metrics served ip=127.0.0.1 port=(\d+)", daemon.log))
     return int(port)
-
-
-def end(cluster: Cluster) -> dict[str, str]:
-    return {"END": str(cluster.directory / "end")}
 
 
 def test_the_agent_itself_answers_as_mesos_agents_do(cluster, framework):
