@@ -211,6 +211,7 @@ class Cluster:
     def _end(self) -> dict[str, int]:
         """Ask all that live to end, the master last; their exit codes."""
         codes: dict[str, int] = {}
+        self._wait_for_what_ends()
         for group in (self.agents, self.masters):
             living = [daemon for daemon in group if daemon.alive]
             for daemon in living:
@@ -218,6 +219,13 @@ class Cluster:
                 daemon.process.terminate()
             codes.update({daemon.name: daemon.wait() for daemon in living})
         return codes
+
+    def _wait_for_what_ends(self) -> None:
+        """An agent that leaves its tasks running when it ends would leave, too, what has been
+        told to end and takes a moment for it, such as executors of a framework that has gone."""
+        if any(agent.alive and agent.flags.get("tasks_on_exit") == "keep" for agent in self.agents):
+            with suppress(AssertionError):  # whatever is left is told of in the end
+                until(lambda: not self.strays(), LIMIT_S)
 
     def _kill_all(self) -> None:
         for daemon in self.daemons:
