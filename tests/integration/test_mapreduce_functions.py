@@ -115,7 +115,7 @@ print("".join(sorted(jobs.text.splitlines(keepends=True))), end="")
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=300,
         )
         for seed in ("1", "random")
     ]
