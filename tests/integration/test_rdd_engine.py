@@ -10,6 +10,7 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -27,12 +28,13 @@ LIMIT_S = 120
 
 def executor() -> psutil.Process:
     """The one of this process's context."""
-    (found,) = [
-        child
-        for child in psutil.Process().children()
-        if child.status() != psutil.STATUS_ZOMBIE and "frameworks.rdd.executor" in child.cmdline()
-    ]
-    return found
+    found = []
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):  # one that has just ended, or is a zombie
+            if "frameworks.rdd.executor" in child.cmdline():
+                found.append(child)
+    (one,) = found
+    return one
 
 
 @pytest.fixture
@@ -170,5 +172,6 @@ def test_an_interrupt_at_the_terminal_ends_the_job_and_not_the_program(tmp_path)
         finally:
             if program.poll() is None:
                 os.killpg(program.pid, signal.SIGKILL)
+    # Those that are killed by the signal of the end take a moment on a busy machine.
     for path in tmp_path.glob("worker-*"):
-        assert gone(int(path.name.removeprefix("worker-")))
+        until(partial(gone, int(path.name.removeprefix("worker-"))))
