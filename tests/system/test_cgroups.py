@@ -143,11 +143,11 @@ def test_a_limit_below_what_is_used_is_not_forced_and_kills_nobody(h, isolator):
 
 
 def test_a_hard_limit_of_processor_time_holds_and_throttling_is_counted(h, isolator):
-    h.start(isolator, h.container(resources="cpus:0.2;mem:64"), SPIN)
     began = time.monotonic()
+    h.start(isolator, h.container(resources="cpus:0.2;mem:64"), SPIN)
     wait_for("throttling", lambda: isolator.usage("c1").get("cpu_throttled_periods", 0) >= 5)
-    took = time.monotonic() - began
     used = isolator.usage("c1")
+    took = time.monotonic() - began
     assert used["cpu_limit_cores"] == 0.2
     assert used["cpu_periods"] >= used["cpu_throttled_periods"] >= 5
     assert used["cpu_throttled_seconds"] > 0

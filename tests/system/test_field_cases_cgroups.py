@@ -82,8 +82,9 @@ async def test_a_task_over_its_memory_fails_with_limit_and_peak(master, agent, s
 
 
 async def test_a_kill_after_the_grace_is_killed_and_not_out_of_memory(master, agent):
-    master.run(task("t", "trap '' TERM; while :; do sleep 1; done"))
+    master.run(task("t", "trap '' TERM; touch deaf; while :; do sleep 1; done"))
     await master.status("t", pb.TASK_RUNNING)
+    await eventually((agent.sandbox("t") / "deaf").exists)
     master.kill("t", grace_s=0.1)
     killed = await master.status("t", pb.TASK_KILLED)
     assert not killed.HasField("reason")
@@ -275,6 +276,7 @@ AT_ONCE = 200
 # Connections of the moment; and threads of pools, which take a further one, up to their bound,
 # whenever two pieces of work happen to meet. What every task or stray left would be hundreds.
 ALLOWED = {"descriptors": 2, "threads": 40}
+MOMENTS = 300
 
 
 def traces(agent: AgentProcess) -> dict[str, int]:
@@ -304,6 +306,13 @@ async def test_after_2000_short_tasks_with_stray_children_nothing_is_left(master
     for first in range(20, 20 + SHORT, AT_ONCE):
         await run(first, AT_ONCE)
     await eventually(lambda: not containers())
-    after = await asyncio.to_thread(traces, agent)
-    more = {name: after[name] - before[name] for name in before}
-    assert {name: count for name, count in more.items() if count > ALLOWED.get(name, 0)} == {}
+    left: dict[str, int] = {}
+    # Of the last ones something may be on its way out, for a moment.
+    for _ in range(MOMENTS):
+        after = await asyncio.to_thread(traces, agent)
+        more = {name: after[name] - before[name] for name in before}
+        left = {name: count for name, count in more.items() if count > ALLOWED.get(name, 0)}
+        if not left:
+            break
+        await asyncio.sleep(0.1)
+    assert left == {}

@@ -27,8 +27,11 @@ async def master() -> AsyncIterator[FakeMaster]:
 def zombies_below(pid: int) -> list[int]:
     found = []
     for child in children_of(pid):
-        state = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]
-        found += [child] if state == "Z" else zombies_below(child)
+        try:
+            state = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]
+            found += [child] if state == "Z" else zombies_below(child)
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended, and been reaped
     return found
 
 
