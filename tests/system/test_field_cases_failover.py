@@ -17,8 +17,12 @@ from tests.kit.chaos.workload import Plan
 pytestmark = pytest.mark.needs("root", "nft", "unshare", "nsenter")
 
 HEARTBEAT_S = 1.0
-# What a busy machine may take beyond the time that is promised.
-SLACK_S = 15.0
+
+
+def agents_of(cluster: ChaosCluster) -> list[str]:
+    """Their states, as a master says that answers."""
+    view = cluster.view()
+    return [] if view is None else [agent.state for agent in view.agents]
 
 
 def pids(cluster: ChaosCluster) -> dict[str, int]:
@@ -40,7 +44,7 @@ def test_2000_short_tasks_with_lost_packets_and_two_cuts_are_all_known_to_have_e
         # So many packets were lost that the fault was one.
         assert cluster.wires.dropped() > 0
         cluster.wires.remove(lossy(50))
-        cluster.wait_for("done", limit_s=60)
+        cluster.wait_for("done", limit_s=120)
         cluster.prove()
         assert cluster.count("launch") >= 2000
 
@@ -56,15 +60,15 @@ def test_a_first_connect_into_the_void_and_a_link_that_dies_without_a_word(tmp_p
         cluster.sleep(8)
         assert cluster.count("registered", pid=cluster.scheduler.process.pid) == 0
         cluster.wires.remove(cut)
-        cluster.wait_for("update", state="FINISHED", limit_s=30)
+        cluster.wait_for("update", state="FINISHED")
 
-        begun = boottime_s()
+        begun, known = boottime_s(), cluster.count("disconnected")
         cluster.wires.add(cut)
-        cluster.wait_for("disconnected", limit_s=3 * HEARTBEAT_S + SLACK_S)
+        cluster.wait_for("disconnected", known + 1)
         cluster.sleep(max(0.0, begun + 15 - boottime_s()))
         healed = boottime_s()
         cluster.wires.remove(cut)
-        cluster.wait_until(lambda: cluster.runs_since(healed), 30)
+        cluster.wait_until(lambda: cluster.runs_since(healed))
         cluster.prove()
 
 
@@ -77,15 +81,13 @@ def test_a_master_that_stood_still_for_30_s_removes_nobody(tmp_path):
         cluster.sleep(30)
         cluster.masters[0].resume()
         resumed = boottime_s()
-        cluster.wait_until(lambda: cluster.runs_since(resumed), 30)
+        cluster.wait_until(lambda: cluster.runs_since(resumed))
         # More than a window in which agents are given up has passed after that.
         cluster.sleep(10)
         assert cluster.count("update", state="UNREACHABLE") == 0
         kept = {task: pid for task, pid in before.items() if task.startswith("long")}
         assert kept.items() <= pids(cluster).items()
-        view = cluster.view()
-        assert view is not None
-        assert [agent.state for agent in view.agents] == ["connected"] * 2
+        cluster.wait_until(lambda: agents_of(cluster) == ["connected"] * 2)
         cluster.prove()
 
 
@@ -114,7 +116,7 @@ def test_what_ended_while_its_agent_was_dead_is_told_and_not_run_again(tmp_path)
         running = pids(cluster)
         cluster.take_down("agent0", "kill")
         # By then all short ones have ended on their own.
-        cluster.wait_until(lambda: all(task.startswith("long") for task in pids(cluster)), 60)
+        cluster.wait_until(lambda: all(task.startswith("long") for task in pids(cluster)))
         cluster.bring_up("agent0")
         for task_id in running:
             if not task_id.startswith("long"):

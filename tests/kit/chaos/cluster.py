@@ -58,8 +58,8 @@ AGENT_FLAGS: Final = {
 }
 DISK_SIZE: Final = "32m"
 # All that was lost has to be found again within this time after everything is healed.
-DONE_S: Final = 60.0
-REST_S: Final = 30.0
+DONE_S: Final = 120.0
+REST_S: Final = 90.0
 _LOOK_S: Final = 0.2
 
 
@@ -116,10 +116,10 @@ class ChaosCluster:
         return f"zk://{','.join(addresses)}/mesos"
 
     def _master(self, name: str, given: dict[str, str]) -> HostDaemon:
-        flags = {**MASTER_FLAGS, **given}
+        flags = dict(MASTER_FLAGS)
         if self.zookeepers:
             flags |= {"zk": self._url(), "zk_session_timeout": f"{SESSION_S:g}s"}
-        return self._daemon("master", name, flags)
+        return self._daemon("master", name, {**flags, **given})
 
     def _daemon(self, kind: str, name: str, flags: dict[str, str]) -> HostDaemon:
         return HostDaemon(kind, self.network.host(name), self.directory, flags)
