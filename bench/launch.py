@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import time
 from collections.abc import Callable
@@ -92,7 +93,15 @@ class Launcher:
         self._offers: dict[str, Offer] = {}
 
     async def launch(self, task_id: str) -> Launch:
-        """Accept an offer with one task, and follow that to its end."""
+        """Accept an offer with one task, and follow that to its end.  An offer that was taken
+        back while the machine stood still is no measurement: another one is used."""
+        for number in itertools.count():
+            launched = await self._launch(f"{task_id}-{number}" if number else task_id)
+            if launched is not None:
+                return launched
+        raise AssertionError
+
+    async def _launch(self, task_id: str) -> Launch | None:
         while not self._offers:
             await self._event()
         _, offer = self._offers.popitem()
@@ -114,6 +123,8 @@ class Launcher:
                 one.running, one.running_at_agent = took * 1e3, at_agent * 1e3
             elif status.state == TASK_FINISHED and one.running:
                 return one
+            elif status.reason == TaskStatus.REASON_INVALID_OFFERS:
+                return None
             else:
                 raise BenchFailed(f"the task ended with {status}")
 

@@ -20,8 +20,8 @@ import psutil
 
 ROOT: Final = Path(__file__).parents[1]
 LOOPBACK: Final = "127.0.0.1"
-READY_WITHIN_S: Final = 30.0
-END_WITHIN_S: Final = 15.0
+READY_WITHIN_S: Final = 120.0
+END_WITHIN_S: Final = 60.0
 LOOK_EVERY_S: Final = 0.005
 _PR_SET_PDEATHSIG: Final = 1
 _libc: Final = ctypes.CDLL(None)

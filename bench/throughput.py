@@ -21,7 +21,7 @@ from mesos_py.scheduler.aio import SchedulerClient
 from mesos_py.states import TASK_FINISHED, is_terminal
 from mesos_py.tasks import command_task
 from mesos_py.v1.scheduler_pb2 import Event
-from mesos_py.v1.types_pb2 import FrameworkInfo, Offer
+from mesos_py.v1.types_pb2 import FrameworkInfo, Offer, TaskStatus
 
 ARGV: Final = ["/bin/true"]
 # So many tasks can be in flight.
@@ -125,8 +125,13 @@ class Crowd:
                 gone = event.rescind.offer_id.value
                 self._offers = [offer for offer in self._offers if offer.id.value != gone]
             elif event.type == Event.UPDATE and is_terminal(event.update.status.state):
-                if event.update.status.state != TASK_FINISHED:
-                    raise BenchFailed(f"a task ended with {event.update.status}")
+                status = event.update.status
+                if status.reason == TaskStatus.REASON_INVALID_OFFERS:
+                    # Its offer was taken back while the machine stood still.
+                    waiting.append(f"task-{next(self._numbers)}")
+                    continue
+                if status.state != TASK_FINISHED:
+                    raise BenchFailed(f"a task ended with {status}")
                 left -= 1
                 if not left:
                     return time.perf_counter() - began

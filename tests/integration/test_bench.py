@@ -53,7 +53,7 @@ def run_and_check(tmp_path: Path, names: list[str]) -> None:
         [sys.executable, "-m", "bench", "--quick", "--results", str(tmp_path), *names],
         capture_output=True,
         text=True,
-        timeout=4 * LIMIT_S,
+        timeout=10 * LIMIT_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     for name in names:
