@@ -193,6 +193,8 @@ class HttpConversation(Conversation[Any, Any], Generic[Call, Event]):
                 late = f"no answer to a call from {self._peer} for {within_s:g} s"
                 raise Unavailable(late) from None
             raise _unreachable(self._peer, error) from error
+        if answer.status in _NOT_YET:
+            raise Unavailable(failure.message, address=self._peer)
         if answer.status in (401, 403) or not isinstance(failure, Refused):
             # 403: by the peer's book this stream has ended.
             raise Unavailable(failure.message) if isinstance(failure, Refused) else failure

@@ -41,14 +41,21 @@ class Standings:
                 standing.offered.update(plain.scalars)
                 standing.offered.update(counted)
                 standing.held.update(counted)
+        # By the very role first, so that the tree is gone up once for each role: there may be
+        # tens of thousands of agents.
+        held: dict[str, Counter[str]] = {}
         for agent in c.agents.values():
             for holder, bundle in c.ledger.allocations(agent.agent_id).items():
-                if counted := _counted(bundle.plain):
-                    for standing in self._of(holder.role):
-                        standing.held.update(counted)
+                plain = bundle.plain
+                if plain.ranges or plain.sets:
+                    held.setdefault(holder.role, Counter()).update(_counted(plain))
             if agent.total.has_reserved and agent.unreachable is None:
                 unused = agent.total - c.ledger.allocated(agent.agent_id)
                 self._reserve(agent.total, unused)
+
+        for role, counted in held.items():
+            for standing in self._of(role):
+                standing.held.update(counted)
 
     def of(self, role: str) -> Standing:
         found = self._found.get(role, Standing())

@@ -111,7 +111,7 @@ def test_an_agent_that_is_long_in_answering_costs_its_executors_no_link(
     assert executor.notes.empty()
 
 
-@pytest.mark.parametrize("status", [403, 500, 503])
+@pytest.mark.parametrize("status", [403, 404, 408, 429, 500, 503])
 def test_an_update_that_is_not_taken_now_is_said_again_on_another_stream(agent, working, status):
     """403: the agent was started again in between, and the executor is not subscribed."""
     executor, _ = working
