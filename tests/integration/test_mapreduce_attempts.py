@@ -21,7 +21,7 @@ from frameworks.mapreduce.worker.host import Event, Finished, Host, Reported
 from frameworks.mapreduce.worker.place import Place
 from frameworks.mapreduce.worker.reports import TASKS
 from mesos_py.errors import Unavailable
-from tests.kit.waiting import LIMIT_S
+from tests.kit.waiting import LIMIT_S, until
 
 JOB = "job_20261128141500_0001"
 ATTEMPT = "attempt_20261128141500_0001_m_000000_0"
@@ -65,8 +65,8 @@ class Attempts:
         self.host.forget(JOB)
 
     def until(self, kind):
-        until = time.monotonic() + LIMIT_S
-        while time.monotonic() < until:
+        end_s = time.monotonic() + LIMIT_S
+        while time.monotonic() < end_s:
             self.events += self.host.poll(0.2)
             while self.events:
                 if isinstance(event := self.events.pop(0), kind):
@@ -75,8 +75,8 @@ class Attempts:
 
     def until_log(self, text: str) -> None:
         log = self.place.attempt(ATTEMPT).log
-        until = time.monotonic() + LIMIT_S
-        while time.monotonic() < until:
+        end_s = time.monotonic() + LIMIT_S
+        while time.monotonic() < end_s:
             self.events += self.host.poll(0.02)
             if log.exists() and text in log.read_text():
                 return
@@ -121,7 +121,7 @@ def test_a_map_leaves_its_output_and_its_log_and_nothing_else(attempts):
 def test_a_killed_attempt_leaves_no_process_and_no_file(attempts):
     attempts.start(STUBBORN)
     attempts.until_log("started")
-    assert wait_for(lambda: len(attempts.programs()) >= 3)
+    until(lambda: len(attempts.programs()) >= 3)
     attempts.host.kill(ATTEMPT)
     assert attempts.until(Finished) == Finished(ATTEMPT, None)
     assert attempts.programs() == []
@@ -296,14 +296,7 @@ def test_with_its_holder_killed_nothing_stays(tmp_path):
     )
     with subprocess.Popen([sys.executable, "-c", program]) as holder:
         try:
-            assert wait_for(lambda: len(marked(mark)) >= 3)
+            until(lambda: len(marked(mark)) >= 3)
         finally:
             holder.kill()
-    assert wait_for(lambda: marked(mark) == [])
-
-
-def wait_for(condition):
-    until = time.monotonic() + LIMIT_S
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.05)
-    return condition()
+    until(lambda: marked(mark) == [])
