@@ -77,6 +77,7 @@ TABLE: Final = Table(
         MesosFlag("executor_registration_timeout", "executor-registration-timeout"),
         MesosFlag("executor_reregistration_timeout", "executor-reregistration-timeout"),
         MesosFlag("executor_shutdown_grace_period", "executor-shutdown-grace-period"),
+        MesosFlag("http_heartbeat_interval", "http-heartbeat-interval"),
         MesosFlag("recover", "recover"),
         MesosFlag("recovery_timeout", "recovery-timeout"),
         MesosFlag("registration_backoff_factor", "registration-backoff"),

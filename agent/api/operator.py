@@ -51,7 +51,7 @@ class AgentOperator(AgentOperatorServiceServicer):
         self._numbers = numbers
         self._flags = flags
         self._files = files
-        self._nested = nested
+        self.nested = nested
         self._verbosity = Verbosity()
 
     async def Execute(self, request: Call, context: Context) -> Response:
@@ -136,7 +136,7 @@ class AgentOperator(AgentOperatorServiceServicer):
     async def get_containers(self, call: Call) -> Response:
         found = Response.GetContainers(containers=await self._usage.collect())
         if call.get_containers.show_nested:
-            found.containers.extend(self._nested.shown())
+            found.containers.extend(self.nested.shown())
         return Response(type=Response.GET_CONTAINERS, get_containers=found)
 
     def get_operations(self, _: Call) -> Response:
@@ -165,16 +165,16 @@ class AgentOperator(AgentOperatorServiceServicer):
         return await self._launch(asked.container_id, what)
 
     async def _launch(self, container_id: pb.ContainerID, what: Wanted) -> Response:
-        launched = await self._nested.launch(container_id, what)
+        launched = await self.nested.launch(container_id, what)
         return Response(type=Response.DONE if launched else Response.DONE_BEFORE)
 
     async def wait_nested_container(self, call: Call) -> Response:
-        exit = await self._nested.wait(call.wait_nested_container.container_id)
+        exit = await self.nested.wait(call.wait_nested_container.container_id)
         found = Response.WaitNestedContainer(exit_status=exit.status, message=exit.unknown or None)
         return Response(type=Response.WAIT_NESTED_CONTAINER, wait_nested_container=found)
 
     async def wait_container(self, call: Call) -> Response:
-        exit = await self._nested.wait(call.wait_container.container_id)
+        exit = await self.nested.wait(call.wait_container.container_id)
         found = Response.WaitContainer(exit_status=exit.status, message=exit.unknown or None)
         return Response(type=Response.WAIT_CONTAINER, wait_container=found)
 
@@ -186,15 +186,15 @@ class AgentOperator(AgentOperatorServiceServicer):
 
     def _kill(self, asked: Call.KillNestedContainer | Call.KillContainer) -> Response:
         number = asked.signal if asked.HasField("signal") else int(Signal.KILL)
-        self._nested.kill(asked.container_id, number)
+        self.nested.kill(asked.container_id, number)
         return Response(type=Response.DONE)
 
     async def remove_nested_container(self, call: Call) -> Response:
-        await self._nested.remove(call.remove_nested_container.container_id)
+        await self.nested.remove(call.remove_nested_container.container_id)
         return Response(type=Response.DONE)
 
     async def remove_container(self, call: Call) -> Response:
-        await self._nested.remove(call.remove_container.container_id)
+        await self.nested.remove(call.remove_container.container_id)
         return Response(type=Response.DONE)
 
     # ---- Files ---------------------------------------------------------------------

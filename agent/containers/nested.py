@@ -15,9 +15,10 @@ from typing import Final, Protocol
 from agent.containers import sandbox
 from agent.containers.isolating import Isolating
 from agent.containers.router import Containers
+from agent.containers.session import Session
 from agent.containers.spawn import StartRequest
 from agent.containers.users import Users
-from agent.containers.within import Stdio, Within
+from agent.containers.within import Within
 from agent.core import nested
 from agent.core.effects import Signal
 from agent.core.nested import Names, Outer, Wanted
@@ -52,10 +53,16 @@ class _Container:
     # The signal that it is sent when it has started, or keeps it from that.
     pending: int = 0
     over: asyncio.Future[Exit] = field(default_factory=asyncio.Future)
+    session: Session | None = None
 
     @property
     def alive(self) -> bool:
         return not self.over.done()
+
+    def end(self, exit: Exit) -> None:
+        self.over.set_result(exit)
+        if self.session is not None:
+            self.session.over()
 
 
 class Host(Protocol):
@@ -92,12 +99,9 @@ class Nested:
     # ---- Orders --------------------------------------------------------------------
 
     async def launch(
-        self,
-        container_id: pb.ContainerID,
-        wanted: Wanted,
-        stdio: Stdio | None = None,
+        self, container_id: pb.ContainerID, wanted: Wanted, session: Session | None = None
     ) -> bool:
-        """Start one; False: it runs already.  With `stdio` it has no directory, and the
+        """Start one; False: it runs already.  One with a `session` has no directory, and the
         environment of the one that it is in, as one who looks into that wants it.
 
         Raises InvalidValue for whatever keeps it from being started.
@@ -108,16 +112,55 @@ class Nested:
             return False
         executor, outer = self._outer(names)
         self._require_room(names[0])
-        container = _Container(names, outer)
+        container = _Container(names, outer, session=session)
         of = self._of.setdefault(names[0], {})
         of.pop(names, None)
         of[names] = container
         # Whoever asked may go away meanwhile; what has begun is brought to its end.
-        starting = asyncio.create_task(self._start(container, executor, wanted, stdio))
+        starting = asyncio.create_task(self._start(container, executor, wanted))
         self._starting.add(starting)
         starting.add_done_callback(self._started)
         await asyncio.shield(starting)
         return True
+
+    async def open_session(self, container_id: pb.ContainerID, wanted: Wanted) -> Session | None:
+        """Start one whose input and output are ours; None: it runs already.  `end_session`
+        in any case in which there is one.  Raises as `launch`."""
+        session = Session()
+        try:
+            launched = await self.launch(container_id, wanted, session)
+        except BaseException:
+            self.end_session(container_id, session)
+            raise
+        if not launched:
+            self.end_session(container_id, session)
+            return None
+        return session
+
+    def end_session(self, container_id: pb.ContainerID, session: Session) -> None:
+        """Nobody takes its output any more: it is ended."""
+        container = self._find(nested.names_of(_FIELD, container_id))
+        if container is not None and container.session is session and container.alive:
+            self._signal(container, _KILL)
+            self._launcher.flush()
+            session.leave()
+        else:
+            session.close()
+            session.handed_over()
+
+    def session(self, container_id: pb.ContainerID) -> Session:
+        """That of one that runs.  Raises NotFound, InvalidValue if it has none."""
+        names = nested.names_of(_FIELD, container_id)
+        if len(names) > 1:
+            container = self._known(names)
+            if container.alive and container.session is not None:
+                return container.session
+            if not container.alive:
+                raise _unknown(names, "has ended already")
+        elif names[0] not in self._s.containers:
+            raise _unknown(names)
+        text = "is no session: what it writes goes into files, and it reads nothing"
+        raise InvalidValue(_FIELD, nested.text_of(names), text)
 
     async def wait(self, container_id: pb.ContainerID) -> Exit:
         """How it ended, when it has.  Raises NotFound."""
@@ -198,7 +241,7 @@ class Nested:
         for each in self._of.pop(container_id, {}).values():
             if each.alive:
                 self._signal(each, _KILL)
-                each.over.set_result(each.exit or Exit(None, "it ended with its container"))
+                each.end(each.exit or Exit(None, "it ended with its container"))
 
     # ---- Inside --------------------------------------------------------------------
 
@@ -233,13 +276,13 @@ class Nested:
             text = f"{running} containers run within it, and no more are taken"
             raise InvalidValue(f"{_FIELD}.parent", outermost, text)
 
-    async def _start(
-        self, container: _Container, executor: Executor, wanted: Wanted, stdio: Stdio | None
-    ) -> None:
+    async def _start(self, container: _Container, executor: Executor, wanted: Wanted) -> None:
+        session = container.session
         try:
-            request = await self._request(container, executor, wanted, session=stdio is not None)
+            request = await self._request(container, executor, wanted)
             if container.pending:
                 raise _failed(container.names, "stopped before it was started")
+            stdio = session.stdio(*request["owner"]) if session is not None else None
             starting = self._launcher.within.start(
                 request, container.names[0], stdio, lambda exit: self._ended(container, exit)
             )
@@ -251,6 +294,9 @@ class Nested:
                 raise
             why = error.message if isinstance(error, MesosPyError) else str(error)
             raise _failed(container.names, why) from None
+        finally:
+            if session is not None:
+                session.handed_over()
         self._send_pending(container)
 
     def _send_pending(self, container: _Container) -> None:
@@ -260,11 +306,12 @@ class Nested:
             self._launcher.flush()
 
     async def _request(
-        self, container: _Container, executor: Executor, wanted: Wanted, *, session: bool
+        self, container: _Container, executor: Executor, wanted: Wanted
     ) -> StartRequest:
         names, outer = container.names, container.outer
         user = await asyncio.to_thread(self._launcher.users.find, wanted.user or outer.user)
         extra = await self._launcher.isolating.join(names[0], executor.pid or 0)
+        session = container.session is not None
         parts = outer.sandbox if session else nested.sandbox_within(outer.sandbox, names[-1])
         if session:
             given = {**extra.environment, **wanted.environment}
@@ -322,7 +369,7 @@ class Nested:
     def _left(self, container: _Container, exit: Exit, *, forget: bool = False) -> None:
         """Nothing of it and of those within it runs any more."""
         if container.alive:
-            container.over.set_result(exit)
+            container.end(exit)
         names = container.names
         of = self._of.get(names[0])
         if of is None or of.pop(names, None) is None:

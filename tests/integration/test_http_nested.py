@@ -75,6 +75,35 @@ async def test_the_end_of_the_task_is_the_end_of_all_within_it(master, agent, ca
     assert (await calls.call("WAIT_CONTAINER", (outermost, "b")))[0] == 404
 
 
+async def test_a_session_is_a_process_whose_input_and_output_are_the_clients(master, agent, calls):
+    task = command("t1", FOREVER)
+    task.command.environment.variables.add(name="TASKS", value="1")
+    names = (await running(master, calls, task), "s")
+    script = "echo $TASKS; cat; pwd >/dev/stderr; exit 3"
+    content = b"x" * 300_000
+    async with calls.session(names, script) as output:
+        await output.until(b"1\n")
+        assert await calls.write(names, content, b"end", b"") == 200
+        found = await output.all()
+    assert found["STDOUT"] == b"1\n" + content + b"end"
+    assert found["STDERR"].decode() == f"{agent.sandbox('t1').resolve()}\n"
+    assert await calls.wait(names) == 3 << 8
+
+
+async def test_a_session_ends_with_its_client_and_with_the_task(master, agent, calls):
+    outermost = await running(master, calls, command("t1", FOREVER))
+    async with calls.session((outermost, "s"), "echo 1; exec sleep 1000") as output:
+        await output.until(b"1\n")
+        pid = await calls.pid_of("s")
+    assert await calls.wait((outermost, "s")) == 9
+    await until_gone(pid)
+    # Nobody reads what it writes: that keeps nothing from its end.
+    async with calls.session((outermost, "b"), "exec yes") as output:
+        await output.until(b"y\n")
+        master.kill("t1")
+        await master.status("t1", pb.TASK_KILLED)
+
+
 async def test_a_restart_of_the_agent_ends_what_was_launched_and_not_the_task(
     master, calls, tmp_path
 ):

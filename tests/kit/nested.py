@@ -8,15 +8,18 @@ scene.ended("a", 3 << 8)
 from __future__ import annotations
 
 import asyncio
+import io
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from agent.containers.isolating import Isolating
 from agent.containers.nested import Nested
+from agent.containers.session import Session
 from agent.containers.users import Users
-from agent.containers.within import Stdio, Within
+from agent.containers.within import Within
 from agent.core.effects import ContainerSpec, Signal
 from agent.core.nested import Wanted
 from agent.core.records import Exit
@@ -42,14 +45,33 @@ class Host:
         self.refusal: str | None = None
         self.silent = False
         self.asked = asyncio.Event()
+        self.signalled = asyncio.Event()
+        # Of sessions, by their marks: input, output and error output of the process.
+        self.opened: dict[str, list[io.FileIO]] = {}
         self._pids = itertools.count(1000)
 
     def _take(self, message: list[Any]) -> None:
         self.sent.append(message)
+        if message[0] == "signal":
+            self.signalled.set()
         if message[0] == "within":
             self.asked.set()
             if not self.silent:
+                self._open(message[1]["id"], message[2][1] or ())
                 self.answer(message[1]["id"])
+
+    def _open(self, mark: str, stdio: Sequence[str]) -> None:
+        """Have it in hand what its process would read and write."""
+        self.opened[mark] = [
+            io.FileIO(path, mode) for path, mode in zip(stdio, ("r", "w", "w"), strict=False)
+        ]
+
+    def close(self) -> None:
+        """All that was started ends."""
+        for mark, files in self.opened.items():
+            self.within.heard("probed", mark, [9, "", ""])
+            for each in files:
+                each.close()
 
     def answer(self, mark: str) -> None:
         """As the warden does, a little later."""
@@ -110,9 +132,9 @@ class NestedScene:
         return found
 
     async def launch(
-        self, *names: str, wanted: Wanted = WANTED, stdio: Stdio | None = None
+        self, *names: str, wanted: Wanted = WANTED, session: Session | None = None
     ) -> bool:
-        return await self.nested.launch(self.id(*names), wanted, stdio)
+        return await self.nested.launch(self.id(*names), wanted, session)
 
     def mark(self, *names: str) -> str:
         return f"{self.outermost}..{'.'.join(names)}"

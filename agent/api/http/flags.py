@@ -41,6 +41,12 @@ class HttpFlags:
         help="Send a heartbeat right after each event to executors that come over HTTP, for"
         " those that see a record only when the next one has come",
     )
+    http_heartbeat_interval_s: float = flag(
+        30.0,
+        kind=config.duration_s,
+        check=at_least(0.01),
+        help="How often a stream of what a container writes has a heartbeat",
+    )
     executor_heartbeat_interval_s: float = flag(
         1800.0,
         kind=config.duration_s,

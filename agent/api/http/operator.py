@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from aiohttp import web
 from google.protobuf.message import Message
 
+from agent.api.http.sessions import STREAMED, Records, Sessions, within_time
 from agent.api.operator import AgentOperator
 from agent.usage.statistics import as_mesos
 from mesos_py.errors import InvalidValue, Unavailable
@@ -18,7 +19,6 @@ from mesos_py.http.answers import HttpRefusal, not_allowed
 from mesos_py.http.fields import OURS
 from mesos_py.http.jsonpb import as_object
 from mesos_py.http.media import RECORDIO, Media, accepted_media, content_media
-from mesos_py.http.recordio import Reader
 from mesos_py.http.server import HttpServer, empty
 from mesos_py.http.shapes import text
 from mesos_py.slices import SLICE_S, sliced
@@ -45,13 +45,9 @@ _STATUSES: Final[dict[int, int]] = {Response.DONE: 200, Response.DONE_BEFORE: 20
 _NO_STANDALONE: Final = (
     "this agent launches containers within those of tasks and executors only (give a parent)"
 )
-_NO_SESSIONS: Final = "this agent has no sessions"
 _NO_PROVIDERS: Final = "this agent has no resource providers"
 _NOT_THERE: Final = {
     Call.UNKNOWN: "is no call",
-    Call.LAUNCH_NESTED_CONTAINER_SESSION: _NO_SESSIONS,
-    Call.ATTACH_CONTAINER_INPUT: _NO_SESSIONS,
-    Call.ATTACH_CONTAINER_OUTPUT: _NO_SESSIONS,
     Call.ADD_RESOURCE_PROVIDER_CONFIG: _NO_PROVIDERS,
     Call.UPDATE_RESOURCE_PROVIDER_CONFIG: _NO_PROVIDERS,
     Call.REMOVE_RESOURCE_PROVIDER_CONFIG: _NO_PROVIDERS,
@@ -61,15 +57,19 @@ _NOT_THERE: Final = {
 
 class _Asked(NamedTuple):
     call: Call
-    # Whether it came as a record of a stream.
-    streamed: bool
+    # What follows if it was the first record of a stream.
+    rest: Records | None
 
 
 class OperatorApi:
     """Answers requests; before `open` there is nobody to ask."""
 
-    def __init__(self, server: HttpServer, slice_s: float = SLICE_S) -> None:
+    def __init__(
+        self, server: HttpServer, heartbeat_s: float = 30.0, slice_s: float = SLICE_S
+    ) -> None:
+        """`heartbeat_s`: between the heartbeats of a stream."""
         self._server = server
+        self._heartbeat_s = heartbeat_s
         self._slice_s = slice_s
         self._operator: AgentOperator | None = None
 
@@ -87,9 +87,11 @@ class OperatorApi:
         asked = await self._asked(request)
         call = asked.call
         check(call)
-        if asked.streamed and call.type != Call.ATTACH_CONTAINER_INPUT:
-            name = Call.Type.Name(call.type)
-            raise HttpRefusal(415, f"Content-Type: a stream is nothing for {name}")
+        if (asked.rest is not None) is not (call.type == Call.ATTACH_CONTAINER_INPUT):
+            name, given = Call.Type.Name(call.type), request.headers.get("Content-Type")
+            raise HttpRefusal(415, f"Content-Type: {given!r}: is not how {name} comes")
+        if call.type in STREAMED:
+            return await self._sessions_of(operator).answer(request, call, asked.rest)
         media = _wanted(request, call)
         _refuse_what_is_not_there(call)
         response = await operator.answer(call)
@@ -105,13 +107,16 @@ class OperatorApi:
             media = content_media(headers)
             if "Message-Content-Type" in headers:
                 raise HttpRefusal(415, "Message-Content-Type: is for streams only")
-            return _Asked(media.loads(Call, await self._server.body(request)), False)
-        media = content_media(headers, "Message-Content-Type")
-        reader = Reader()
-        async for data in request.content.iter_any():
-            for record in reader.feed(data):
-                return _Asked(media.loads(Call, record, "record"), True)
-        raise InvalidValue("body", "", "ended before there was a record")
+            return _Asked(media.loads(Call, await self._server.body(request)), None)
+        records = Records(request, content_media(headers, "Message-Content-Type"))
+        async with within_time():
+            first = await records.next()
+        if first is None:
+            raise InvalidValue("body", "", "ended before there was a record")
+        return _Asked(first, records)
+
+    def _sessions_of(self, operator: AgentOperator) -> Sessions:
+        return Sessions(operator.nested, self._heartbeat_s)
 
 
 def check(call: Call) -> None:
@@ -125,10 +130,26 @@ def check(call: Call) -> None:
     if not call.HasField(member):  # type: ignore[arg-type]
         raise InvalidValue(member, "", "must be there")
     body = getattr(call, member)
+    if call.type == Call.ATTACH_CONTAINER_INPUT and not _names_container(body):
+        return
     if "container_id" in body.DESCRIPTOR.fields_by_name:
         _check_container(f"{member}.container_id", body.container_id)
         if "nested" in member and not body.container_id.HasField("parent"):
             raise InvalidValue(f"{member}.container_id.parent", "", "must be there")
+
+
+def _names_container(asked: Call.AttachContainerInput) -> bool:
+    """Raises InvalidValue unless it has what its type says."""
+    kinds = {
+        Call.AttachContainerInput.CONTAINER_ID: "container_id",
+        Call.AttachContainerInput.PROCESS_IO: "process_io",
+    }
+    member = kinds.get(asked.type)
+    if member is None:
+        raise InvalidValue("attach_container_input.type", "", "must be CONTAINER_ID or PROCESS_IO")
+    if not asked.HasField(member):  # type: ignore[arg-type]
+        raise InvalidValue(f"attach_container_input.{member}", "", "must be there")
+    return member == "container_id"
 
 
 def _check_container(field: str, given: pb.ContainerID) -> None:

@@ -45,7 +45,7 @@ class AgentHttp:
         )
         # What /metrics answers, once the agent is up.
         self.metrics: Render | None = None
-        self.operator = OperatorApi(self._server)
+        self.operator = OperatorApi(self._server, flags.http_heartbeat_interval_s)
         self.older = OlderEndpoints(mesos_flags.as_texts(flags))
         self.files = FilesEndpoints()
         routes.add(executor.PATH, self.executors.answer)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import signal
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,8 +24,10 @@ KILL, TERM = int(signal.SIGKILL), int(signal.SIGTERM)
 
 
 @pytest.fixture
-async def scene() -> NestedScene:
-    return NestedScene()
+async def scene() -> AsyncIterator[NestedScene]:
+    made = NestedScene()
+    yield made
+    made.host.close()
 
 
 async def over(scene: NestedScene, *names: str) -> Exit:
@@ -52,13 +56,55 @@ async def test_it_is_started_in_its_container_with_a_directory_of_its_own(scene)
     assert shown.container_status.executor_pid == 1000
 
 
-async def test_one_with_files_of_its_own_looks_into_the_other(scene):
-    files = ("/i", "/o", "/e")
-    assert await scene.launch("s", stdio=files)
+async def test_a_session_looks_into_the_other_container(scene):
+    session = await scene.nested.open_session(scene.id("s"), WANTED)
+    assert session is scene.nested.session(scene.id("s"))
     _, request, (_, stdio) = scene.host.request()
-    assert stdio == files
+    assert len(stdio) == 3
     assert request["sandbox"] == list(scene.world.specs()[-1].sandbox)
     assert request["env"]["MESOS_TASK_ID"] == "t1"
+    assert await scene.nested.open_session(scene.id("s"), WANTED) is None
+    scene.nested.end_session(scene.id("s"), session)
+    assert scene.host.signals() == [(scene.mark("s"), KILL)]
+    assert not session.closed.done()
+    scene.ended("s", status=9)
+    assert session.closed.done()
+    with pytest.raises(NotFound, match="has ended already"):
+        scene.nested.session(scene.id("s"))
+
+
+async def test_what_is_no_session_is_none(scene):
+    await scene.launch("a")
+    for names in ((), ("a",)):
+        with pytest.raises(InvalidValue, match="is no session"):
+            scene.nested.session(scene.id(*names))
+    for unknown in (scene.id("b"), pb.ContainerID(value="c9")):
+        with pytest.raises(NotFound):
+            scene.nested.session(unknown)
+
+
+async def test_a_session_whose_client_goes_while_it_is_started_is_ended(scene):
+    scene.host.silent = True
+    opening = asyncio.create_task(scene.nested.open_session(scene.id("s"), WANTED))
+    await asked(scene)
+    opening.cancel()
+    await asyncio.wait([opening])
+    # As long as the warden may open them they are nobody else's.
+    _, _, (_, stdio) = scene.host.request()
+    for path in stdio:
+        io.FileIO(path, "r" if path == stdio[0] else "w").close()
+    scene.host.answer(scene.mark("s"))
+    async with asyncio.timeout(WITHIN_S):
+        await scene.host.signalled.wait()
+    assert scene.host.signals() == [(scene.mark("s"), KILL)]
+    scene.ended("s", status=9)
+
+
+async def test_a_session_that_cannot_be_started_leaves_nothing_open(scene):
+    scene.host.refusal = "no"
+    for names in (("s",), ("m", "s")):
+        with pytest.raises(InvalidValue):
+            await scene.nested.open_session(scene.id(*names), WANTED)
 
 
 async def test_while_it_runs_it_is_not_started_again_and_afterwards_it_is(scene):

@@ -108,7 +108,7 @@ async def test_streams_of_calls(scene):
     async def status(body, headers=RECORDS):
         return (await scene.ask(body, headers))[0]
 
-    which = {"container_id": {"value": "c9"}}
+    which = {"type": "CONTAINER_ID", "container_id": {"value": "c9"}}
     attach = {"type": "ATTACH_CONTAINER_INPUT", "attach_container_input": which}
     assert await status(b"", {"Content-Type": "application/recordio"}) == 400
     assert await status(b"", {**RECORDS, "Message-Content-Type": "text/plain"}) == 415
@@ -116,7 +116,9 @@ async def test_streams_of_calls(scene):
     assert await status(b"x") == 400
     assert await status(framed(b"{}")) == 400
     assert await status(framed(b'{"type":"GET_HEALTH"}')) == 415
-    assert await status(framed(json.dumps(attach).encode())) == 501
+    assert await status(framed(json.dumps(attach).encode())) == 404
+    del which["type"]
+    assert await status(framed(json.dumps(attach).encode())) == 400
 
 
 @pytest.mark.parametrize("name", [*BODIES, *PROVIDERS, *LAUNCHED])
@@ -130,6 +132,8 @@ async def test_a_call_must_have_its_member(scene, name):
 async def test_the_id_of_a_container_must_be_one(scene, name):
     async def status(container_id):
         member = {"container_id": container_id}
+        if name == "ATTACH_CONTAINER_INPUT":
+            member["type"] = "CONTAINER_ID"
         return (await scene.ask({"type": name, name.lower(): member}))[0]
 
     parent = {"value": "c1"}

@@ -1,0 +1,203 @@
+"""What goes into the process of a session, and what comes out of it.
+
+Three pipes.  Nothing is kept of what went through them, and a process whose output nobody
+takes waits, as it would before a terminal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import enum
+import os
+from collections.abc import AsyncGenerator, Iterator
+from typing import Final, Protocol
+
+from agent.containers.within import Stdio
+from mesos_py.errors import Conflict
+
+PIECE_BYTES: Final = 65_536
+MAX_LISTENERS: Final = 16
+
+
+class Kind(enum.Enum):
+    """Which of its outputs."""
+
+    STDOUT = enum.auto()
+    STDERR = enum.auto()
+
+
+class Listener(Protocol):
+    """Somebody who is told what comes out, beside the one reader."""
+
+    def heard(self, kind: Kind, data: bytes) -> None: ...
+
+    def ended(self) -> None:
+        """That was all."""
+        ...
+
+
+class Session:
+    """Used from one event loop.  In the end `close` it, and see to `handed_over`."""
+
+    def __init__(self) -> None:
+        """Raises OSError."""
+        self._listeners: list[Listener] = []
+        # Done with `close`.
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # The ends that the process gets, and ours.
+        self._theirs: list[int] = []
+        self._taken = asyncio.Event()
+        self._input = -1
+        self._outputs: dict[Kind, int] = {}
+        try:
+            reading, self._input = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            self._theirs.append(reading)
+            for kind in Kind:
+                self._outputs[kind], writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+                self._theirs.append(writing)
+        except BaseException:
+            self.close()
+            self.handed_over()
+            raise
+        self._over = self._left = False
+        self._news = asyncio.Event()
+        self._writing = False
+
+    def stdio(self, uid: int, gid: int) -> Stdio:
+        """Where the process's ends can be opened until `handed_over`; they are this user's,
+        who may want to open them once more."""
+        for fd in self._theirs:
+            if os.fstat(fd).st_uid != uid:
+                os.fchown(fd, uid, gid)
+        reading, out, err = (f"/proc/{os.getpid()}/fd/{fd}" for fd in self._theirs)
+        return reading, out, err
+
+    def handed_over(self) -> None:
+        """Whoever was to open the process's ends has done so, or never will: not before, since
+        their numbers may be others' files then.  Idempotent."""
+        while self._theirs:
+            os.close(self._theirs.pop())
+
+    def over(self) -> None:
+        """Nothing of it runs any more: what is in the pipes is all."""
+        self._over = True
+        self._news.set()
+        self._taken.set()
+        if self._left:
+            self.close()
+
+    def leave(self) -> None:
+        """Nobody reads it any more: it is closed once it is over, since until then the process
+        is to wait, and not to find its output closed."""
+        self._left = True
+
+    def close(self) -> None:
+        """Our ends: the process reads the end, and can write nothing any more.  Idempotent."""
+        if not self.closed.done():
+            self.closed.set_result(None)
+        while self._listeners:
+            self._listeners.pop().ended()
+        self.end_input()
+        for kind in list(self._outputs):
+            os.close(self._outputs.pop(kind))
+
+    # ---- Output --------------------------------------------------------------------
+
+    async def pieces(self) -> AsyncGenerator[tuple[Kind, bytes], None]:
+        """What comes out, as it comes, until it is over; for one reader.  Listeners hear of each
+        piece first."""
+        while True:
+            found = False
+            for kind, fd in list(self._outputs.items()):
+                try:
+                    data = os.read(fd, PIECE_BYTES)
+                except BlockingIOError:
+                    continue
+                found = True
+                if not data:
+                    os.close(self._outputs.pop(kind))
+                    continue
+                for listener in list(self._listeners):
+                    listener.heard(kind, data)
+                yield kind, data
+            if found:
+                continue
+            if self._over:
+                # What somebody else still has open is none of the container's.
+                break
+            await self._some()
+
+    @contextlib.contextmanager
+    def told(self, listener: Listener) -> Iterator[None]:
+        """Have it told what comes out from now on.  Raises Conflict if too many are."""
+        if len(self._listeners) >= MAX_LISTENERS:
+            raise Conflict(f"output: {MAX_LISTENERS} others read it already")
+        if self.closed.done():
+            listener.ended()
+        else:
+            self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(ValueError):
+                self._listeners.remove(listener)
+
+    async def _some(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._news.clear()
+        watched = list(self._outputs.values())
+        for fd in watched:
+            loop.add_reader(fd, self._news.set)
+        try:
+            await self._news.wait()
+        finally:
+            for fd in watched:
+                loop.remove_reader(fd)
+
+    # ---- Input ---------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """While somebody writes.  Raises Conflict if another one does."""
+        if self._writing:
+            raise Conflict("input: somebody else writes it already")
+        self._writing = True
+        try:
+            yield
+        finally:
+            self._writing = False
+
+    async def write(self, data: bytes) -> bool:
+        """Write all of it, once the process takes it; False if it takes no more."""
+        left = memoryview(data)
+        while left:
+            if self._input < 0 or self._over:
+                return False
+            try:
+                left = left[os.write(self._input, left) :]
+            except BlockingIOError:
+                await self._room()
+            except BrokenPipeError:
+                return False
+        return self._input >= 0
+
+    def end_input(self) -> None:
+        """The process reads the end.  Idempotent."""
+        if self._input >= 0:
+            os.close(self._input)
+            self._input = -1
+            self._taken.set()
+
+    async def _room(self) -> None:
+        loop = asyncio.get_running_loop()
+        fd = self._input
+        self._taken.clear()
+        loop.add_writer(fd, self._taken.set)
+        try:
+            await self._taken.wait()
+        finally:
+            loop.remove_writer(fd)
+
+
+__all__ = ["MAX_LISTENERS", "PIECE_BYTES", "Kind", "Listener", "Session"]

@@ -1,0 +1,170 @@
+"""The pipes of a session: all that comes out is read, what goes in waits for its reader."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import io
+import os
+from collections.abc import AsyncIterator
+
+import pytest
+
+from agent.containers.session import MAX_LISTENERS, PIECE_BYTES, Kind, Session
+from mesos_py.errors import Conflict
+
+WITHIN_S = 60
+
+
+class Scene:
+    """A session, and the process's ends of it."""
+
+    def __init__(self) -> None:
+        self.session = Session()
+        stdio = self.session.stdio(os.getuid(), os.getgid())
+        self.input, self.out, self.err = (
+            io.FileIO(path, mode) for path, mode in zip(stdio, ("r", "w", "w"), strict=True)
+        )
+        self.session.handed_over()
+
+    def close(self) -> None:
+        for each in (self.input, self.out, self.err):
+            each.close()
+        self.session.close()
+
+    async def all(self) -> list[tuple[Kind, bytes]]:
+        async with asyncio.timeout(WITHIN_S):
+            return [each async for each in self.session.pieces()]
+
+
+class Listener:
+    def __init__(self) -> None:
+        self.told: list[tuple[Kind, bytes]] = []
+        self.over = False
+
+    def heard(self, kind: Kind, data: bytes) -> None:
+        self.told.append((kind, data))
+
+    def ended(self) -> None:
+        self.over = True
+
+
+@pytest.fixture
+async def scene() -> AsyncIterator[Scene]:
+    made = Scene()
+    yield made
+    made.close()
+
+
+async def test_what_is_written_comes_out_until_it_is_over(scene):
+    reading = asyncio.create_task(scene.all())
+    scene.out.write(b"out")
+    scene.err.write(b"err")
+    scene.out.close()
+    await asyncio.sleep(0)
+    scene.err.write(b"more")
+    scene.err.close()
+    for _ in range(9):
+        await asyncio.sleep(0)
+    # It may have closed its output, and go on.
+    assert not reading.done()
+    scene.session.over()
+    found = await reading
+    assert b"".join(data for kind, data in found if kind is Kind.STDOUT) == b"out"
+    assert b"".join(data for kind, data in found if kind is Kind.STDERR) == b"errmore"
+
+
+async def test_what_is_in_the_pipes_at_the_end_is_all_whoever_has_them_open(scene):
+    reading = asyncio.create_task(scene.all())
+    await asyncio.sleep(0)
+    scene.out.write(b"last")
+    scene.session.over()
+    assert await reading == [(Kind.STDOUT, b"last")]
+
+
+async def test_what_nobody_takes_waits_in_the_process(scene):
+    size = fcntl.fcntl(scene.out, fcntl.F_GETPIPE_SZ)
+    os.set_blocking(scene.out.fileno(), False)
+    assert scene.out.write(b"x" * size * 2) == size
+    assert scene.out.write(b"x") is None
+    async with contextlib.aclosing(scene.session.pieces()) as pieces:
+        kind, data = await anext(pieces)
+    assert (kind, len(data)) == (Kind.STDOUT, min(PIECE_BYTES, size))
+
+
+async def test_others_are_told_and_hear_of_the_end(scene):
+    first, second = Listener(), Listener()
+    with scene.session.told(first):
+        scene.out.write(b"a")
+        async with contextlib.aclosing(scene.session.pieces()) as pieces:
+            assert await anext(pieces) == (Kind.STDOUT, b"a")
+            with scene.session.told(second):
+                scene.err.write(b"b")
+                assert await anext(pieces) == (Kind.STDERR, b"b")
+        assert first.told == [(Kind.STDOUT, b"a"), (Kind.STDERR, b"b")]
+        assert second.told == first.told[1:]
+        scene.session.close()
+        assert (first.over, second.over) == (True, False)
+    with scene.session.told(late := Listener()):
+        assert late.over
+
+
+async def test_not_any_number_looks_on(scene):
+    with contextlib.ExitStack() as stack:
+        for _ in range(MAX_LISTENERS):
+            stack.enter_context(scene.session.told(Listener()))
+        with pytest.raises(Conflict, match="16 others"), scene.session.told(Listener()):
+            pass
+    with scene.session.told(Listener()):
+        pass
+
+
+async def test_input_waits_for_the_process_and_has_an_end(scene):
+    size = fcntl.fcntl(scene.input, fcntl.F_GETPIPE_SZ)
+    content = os.urandom(size * 3)
+    writing = asyncio.create_task(scene.session.write(content))
+    await asyncio.sleep(0)
+    assert not writing.done()
+    found = b""
+    async with asyncio.timeout(WITHIN_S):
+        while len(found) < len(content):
+            found += await asyncio.to_thread(scene.input.read, size)
+        assert await writing
+    assert found == content
+    scene.session.end_input()
+    assert scene.input.read(1) == b""
+    assert not await scene.session.write(b"x")
+
+
+@pytest.mark.parametrize("what", ["close", "over", "reader"])
+async def test_input_that_nobody_takes_any_more_ends(scene, what):
+    size = fcntl.fcntl(scene.input, fcntl.F_GETPIPE_SZ)
+    writing = asyncio.create_task(scene.session.write(b"x" * (size + 1)))
+    await asyncio.sleep(0)
+    assert not writing.done()
+    if what == "reader":
+        scene.input.close()
+    else:
+        getattr(scene.session, what)()
+    async with asyncio.timeout(WITHIN_S):
+        assert not await writing
+
+
+async def test_one_writes_at_a_time(scene):
+    with (
+        scene.session.writing(),
+        pytest.raises(Conflict, match="somebody else"),
+        scene.session.writing(),
+    ):
+        pass
+    with scene.session.writing():
+        pass
+
+
+async def test_one_that_was_left_is_closed_when_it_is_over(scene):
+    scene.session.leave()
+    assert not scene.session.closed.done()
+    scene.session.over()
+    assert scene.session.closed.done()
+    assert await scene.all() == []
