@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.checks.command import CommandProbes, end_leftovers
-from agent.containers import adrift, sandbox, settling
+from agent.containers import adrift, sandbox, settling, wire
 from agent.containers.events import ProbedContainerEvents
 from agent.containers.held import Held, Phase
 from agent.containers.isolating import Isolating, described
@@ -121,6 +121,7 @@ class Launcher:
         else:
             warden = WardenClient(self)
             await warden.take_over(attached)
+            self.within.possible = attached.version >= wire.WITHIN
             warden.send(["on_agent_loss", self._on_agent_loss.value, self._recovery_timeout_s])
             self._inherited = True
             self._use(warden)
@@ -476,6 +477,7 @@ class Launcher:
     async def _start_warden(self) -> None:
         warden = WardenClient(self)
         await warden.start(self._work_dir, self._on_agent_loss, self._recovery_timeout_s)
+        self.within.possible = True
         self._use(warden)
 
     def _use(self, warden: WardenClient) -> None:

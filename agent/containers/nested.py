@@ -27,7 +27,7 @@ from agent.core.state import AgentState
 from agent.sandboxes.collector import TRASH
 from agent.sandboxes.erasing import Trash
 from mesos_py import logs
-from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound
+from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound, Unavailable
 from mesos_py.v1 import types_pb2 as pb
 from mesos_py.v1.agent_operator_pb2 import Response
 
@@ -125,8 +125,11 @@ class Nested:
 
     async def open_session(self, container_id: pb.ContainerID, wanted: Wanted) -> Session | None:
         """Start one whose input and output are ours; None: it runs already.  `end_session`
-        in any case in which there is one.  Raises as `launch`."""
-        session = Session()
+        in any case in which there is one.  Raises as `launch`, and Unavailable."""
+        try:
+            session = Session()
+        except OSError as error:
+            raise Unavailable(f"no session can be opened: {error.strerror}") from None
         try:
             launched = await self.launch(container_id, wanted, session)
         except BaseException:

@@ -48,6 +48,11 @@ class Attached:
     messages: list[list[Any]]
     unpacker: wire.Unpacker
 
+    @property
+    def version(self) -> int:
+        """Of the protocol that it speaks."""
+        return next(int(said[1]) for said in self.messages if said[0] == "ready")
+
 
 def attach(work_dir: str) -> Attached | None:
     """Find the warden that an earlier run of this agent has left; None: there is none.

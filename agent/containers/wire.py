@@ -41,7 +41,9 @@ _LENGTH: Final = struct.Struct(">I")
 # Far above any batch; a length beyond it means that the stream is not ours.
 MAX_FRAME: Final = 256 * 1024 * 1024
 # Of this protocol: an agent may meet the warden that its earlier version has started.
-VERSION: Final = 1
+VERSION: Final = 2
+# Since when it has containers within others.
+WITHIN: Final = 2
 # In the work directory: where an agent that is started again finds its warden, and what
 # a warden has left to tell that had nothing more to wait for.
 SOCKET_NAME: Final = "warden.sock"

@@ -15,6 +15,10 @@ from mesos_py.errors import Refused
 Stdio = tuple[str, str, str]
 Ended = Callable[[Exit], None]
 
+_TOO_OLD: Final = (
+    "the tasks of this agent are kept by a process that an earlier version of it has started, and"
+    " that cannot do it; start the agent again when none of them runs"
+)
 _LOST: Final = "the process that had started it has ended"
 
 
@@ -35,6 +39,8 @@ class Within:
     def __init__(self, send: Callable[[list[Any]], None]) -> None:
         self._send = send
         self._running: dict[str, _Running] = {}
+        # Whether the warden knows of such: one of an earlier version of the agent does not.
+        self.possible = True
 
     def start(
         self, request: StartRequest, container_id: str, stdio: Stdio | None, ended: Ended
@@ -44,6 +50,8 @@ class Within:
         `stdio` None: its output goes into its sandbox, which is made for it.  `ended` is
         called once when nothing of it runs any more, unless it was not started.
         """
+        if not self.possible:
+            raise Refused(_TOO_OLD)
         started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self._running[request["id"]] = _Running(ended, started)
         self._send(["within", request, [container_id, stdio]])

@@ -10,7 +10,7 @@ import pytest
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit import cgroup_host
 from tests.kit.agent_core import command
-from tests.kit.agent_master import AgentProcess, FakeMaster, running_agent
+from tests.kit.agent_master import AgentProcess, FakeMaster, eventually, running_agent
 from tests.kit.nested_calls import NestedCalls
 
 FLAGS = ("--isolation", "cgroups,rlimits", "--cgroups-root", cgroup_host.ROOT)
@@ -40,7 +40,8 @@ async def test_it_shares_what_the_task_was_given(master, agent):
     kind = pb.RLimitInfo.RLimit.RLMT_NOFILE
     limits = pb.RLimitInfo(rlimits=[pb.RLimitInfo.RLimit(type=kind, soft=70, hard=80)])
     container = pb.ContainerInfo(type=pb.ContainerInfo.MESOS, rlimit_info=limits)
-    given = pb.CommandInfo(value="cat /proc/self/cgroup; exec sleep 1000", user="nobody")
+    script = "cat /proc/self/cgroup; echo end; exec sleep 1000"
+    given = pb.CommandInfo(value=script, user="nobody")
     async with NestedCalls(master) as calls:
         master.run(command("t1", command=given, container=container))
         await master.status("t1", pb.TASK_RUNNING)
@@ -49,9 +50,10 @@ async def test_it_shares_what_the_task_was_given(master, agent):
         assert await calls.launch((outermost, "a"), script) == (200, "")
         assert await calls.wait((outermost, "a")) == 0
         assert await calls.launch((outermost, "b"), "exec sleep 1000") == (200, "")
+        await eventually(lambda: agent.output("t1").endswith("end\n"))
         master.kill("t1")
         await master.status("t1", pb.TASK_KILLED)
-    groups = agent.output("t1")
+    groups = agent.output("t1").removesuffix("end\n")
     assert outermost in groups
     directory = agent.sandbox("t1") / "containers" / "a"
     assert (directory / "stdout").read_text() == groups

@@ -275,6 +275,13 @@ async def test_there_are_bounds(scene, monkeypatch):
     assert await over(scene, "a") == await over(scene, "c") == Exit(0)
 
 
+async def test_a_warden_that_is_too_old_is_not_asked(scene):
+    scene.host.within.possible = False
+    with pytest.raises(InvalidValue, match=r"cannot be launched: .* an earlier version of it"):
+        await scene.launch("a")
+    assert scene.host.sent == []
+
+
 async def test_with_its_warden_it_is_lost(scene):
     await scene.launch("a")
     scene.host.silent = True
