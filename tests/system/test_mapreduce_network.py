@@ -139,7 +139,7 @@ def test_a_link_cut_between_two_agents_costs_what_cannot_be_fetched(cluster, tra
     job = job_id(3)
     early = {
         "mapreduce.job.reduce.slowstart.completedmaps": "0",
-        "mapreduce.reduce.shuffle.read.timeout": "200",
+        "mapreduce.reduce.shuffle.read.timeout": "1000",
     }
     texts = ("one two three", "three four five", "five six one", "two four six")
     spec = cluster.wordcount(*texts, reduces=1, gated="map", conf=ALONE | early, job_id=job)
