@@ -127,7 +127,7 @@ class Nested:
         """Start one whose input and output are ours; None: it runs already.  `end_session`
         in any case in which there is one.  Raises as `launch`, and Unavailable."""
         try:
-            session = Session()
+            session = Session(wanted.terminal)
         except OSError as error:
             raise Unavailable(f"no session can be opened: {error.strerror}") from None
         try:
@@ -324,7 +324,7 @@ class Nested:
             given = {**extra.environment, **wanted.environment}
             environment = nested.environment_within(names, directory, given)
         container.gives = Outer(wanted.user or outer.user, environment, parts)
-        return StartRequest(
+        request = StartRequest(
             id=nested.mark_of(names),
             exe=wanted.executable,
             argv=wanted.argv,
@@ -336,6 +336,9 @@ class Nested:
             namespaces=list(extra.namespaces),
             rlimits=list(extra.rlimits),
         )
+        if wanted.terminal is not None:
+            request["terminal"] = True
+        return request
 
     def _started(self, starting: asyncio.Task[None]) -> None:
         self._starting.discard(starting)

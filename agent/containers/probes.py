@@ -112,10 +112,10 @@ class Probes:
         none of ours.  `stdio`: files for it, else as of any container.  Raises as `start`.
         """
         opened: list[int] = []
+        terminal = request.get("terminal")
+        ways = (os.O_RDWR,) * 3 if terminal else (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
         try:
-            for path, how in zip(
-                stdio or (), (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY), strict=False
-            ):
+            for path, how in zip(stdio or (), ways, strict=False):
                 # Not to be waited for here, should nobody be at the other end.
                 fd = os.open(path, how | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
                 opened.append(fd)

@@ -1,7 +1,7 @@
 """What goes into the process of a session, and what comes out of it.
 
-Three pipes.  Nothing is kept of what went through them, and a process whose output nobody
-takes waits, as it would before a terminal.
+Three pipes, or a terminal.  Nothing is kept of what went through them, and a process whose
+output nobody takes waits, as it would before any terminal.
 """
 
 from __future__ import annotations
@@ -9,12 +9,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
+import errno
+import fcntl
 import os
+import struct
+import termios
 from collections.abc import AsyncGenerator, Iterator
 from typing import Final, Protocol
 
 from agent.containers.within import Stdio
-from mesos_py.errors import Conflict
+from agent.core.nested import Size
+from mesos_py.errors import Conflict, InvalidValue
 
 PIECE_BYTES: Final = 65_536
 MAX_LISTENERS: Final = 16
@@ -40,8 +45,10 @@ class Listener(Protocol):
 class Session:
     """Used from one event loop.  In the end `close` it, and see to `handed_over`."""
 
-    def __init__(self) -> None:
-        """Raises OSError."""
+    def __init__(self, terminal: Size | None = None) -> None:
+        """`terminal`: its size, if there is to be one; then all that comes out is STDOUT.
+        Raises OSError."""
+        self.terminal = terminal is not None
         self._listeners: list[Listener] = []
         # Done with `close`.
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -51,11 +58,10 @@ class Session:
         self._input = -1
         self._outputs: dict[Kind, int] = {}
         try:
-            reading, self._input = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-            self._theirs.append(reading)
-            for kind in Kind:
-                self._outputs[kind], writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-                self._theirs.append(writing)
+            if terminal is not None:
+                self._open_terminal(terminal)
+            else:
+                self._open_pipes()
         except BaseException:
             self.close()
             self.handed_over()
@@ -64,12 +70,39 @@ class Session:
         self._news = asyncio.Event()
         self._writing = False
 
+    def _open_pipes(self) -> None:
+        reading, self._input = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._theirs.append(reading)
+        for kind in Kind:
+            self._outputs[kind], writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+            self._theirs.append(writing)
+
+    def _open_terminal(self, size: Size) -> None:
+        ours, theirs = os.openpty()
+        self._outputs[Kind.STDOUT] = ours
+        self._theirs.append(theirs)
+        os.set_blocking(ours, False)
+        # A number of its own, since it is waited for in its own way.
+        self._input = os.dup(ours)
+        if any(size):
+            _resize(ours, size)
+
+    def resize(self, size: Size) -> None:
+        """Raises InvalidValue if there is no terminal."""
+        if not self.terminal:
+            raise InvalidValue("process_io.control.type", "TTY_INFO", "the session has no terminal")
+        if self._input >= 0:
+            _resize(self._input, size)
+
     def stdio(self, uid: int, gid: int) -> Stdio:
         """Where the process's ends can be opened until `handed_over`; they are this user's,
         who may want to open them once more."""
         for fd in self._theirs:
             if os.fstat(fd).st_uid != uid:
                 os.fchown(fd, uid, gid)
+        if self.terminal:
+            name = os.ttyname(self._theirs[0])
+            return name, name, name
         reading, out, err = (f"/proc/{os.getpid()}/fd/{fd}" for fd in self._theirs)
         return reading, out, err
 
@@ -98,7 +131,7 @@ class Session:
             self.closed.set_result(None)
         while self._listeners:
             self._listeners.pop().ended()
-        self.end_input()
+        self._close_input()
         for kind in list(self._outputs):
             os.close(self._outputs.pop(kind))
 
@@ -110,9 +143,8 @@ class Session:
         while True:
             found = False
             for kind, fd in list(self._outputs.items()):
-                try:
-                    data = os.read(fd, PIECE_BYTES)
-                except BlockingIOError:
+                data = _read(fd)
+                if data is None:
                     continue
                 found = True
                 if not data:
@@ -178,12 +210,18 @@ class Session:
                 left = left[os.write(self._input, left) :]
             except BlockingIOError:
                 await self._room()
-            except BrokenPipeError:
+            except OSError as error:
+                if error.errno not in (errno.EPIPE, errno.EIO):
+                    raise
                 return False
         return self._input >= 0
 
     def end_input(self) -> None:
-        """The process reads the end.  Idempotent."""
+        """The process reads the end; of a terminal only what is typed says so.  Idempotent."""
+        if not self.terminal:
+            self._close_input()
+
+    def _close_input(self) -> None:
         if self._input >= 0:
             os.close(self._input)
             self._input = -1
@@ -198,6 +236,23 @@ class Session:
             await self._taken.wait()
         finally:
             loop.remove_writer(fd)
+
+
+def _read(fd: int) -> bytes | None:
+    """Empty at the end; None: nothing now."""
+    try:
+        return os.read(fd, PIECE_BYTES)
+    except BlockingIOError:
+        return None
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return b""  # a terminal that nobody has open any more
+
+
+def _resize(fd: int, size: Size) -> None:
+    rows, columns = size
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 
 __all__ = ["MAX_LISTENERS", "PIECE_BYTES", "Kind", "Listener", "Session"]

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
 import resource
 import select
 import signal
+import termios
 from typing import Any, Final, NoReturn, NotRequired, TypedDict
 
 from agent.containers import sandbox
@@ -51,6 +53,8 @@ class StartRequest(TypedDict):
     namespaces: list[str]
     # resource, soft, hard: as setrlimit takes them.
     rlimits: list[tuple[int, int, int]]
+    # Its input is a terminal, which is to be that of its session.
+    terminal: NotRequired[bool]
     # Others may be started beside it later (probes.py).
     probed: NotRequired[bool]
 
@@ -100,7 +104,7 @@ class Spawner:
 
     def _start(self, request: StartRequest, stdio: Stdio, patience_s: float | None) -> int:
         special = request["user"] or request["enter"] or request["namespaces"]
-        forked = bool(special or request["rlimits"])
+        forked = bool(special or request["rlimits"] or request.get("terminal"))
         exe, env = request["exe"], request["env"]
         candidates = _candidates(exe, env)
         failure: OSError | None = None
@@ -246,6 +250,10 @@ def _child(
         stage = ""
         for target, source in enumerate(stdio):
             os.dup2(source, target)
+        if request.get("terminal"):
+            stage = "cannot take the terminal"
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            stage = ""
         for each in _TO_DEFAULT:
             signal.signal(each, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())

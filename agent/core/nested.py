@@ -20,12 +20,17 @@ MAX_DEPTH: Final = 8
 # In the sandbox of a container: the directories of those within it.
 CONTAINERS: Final = "containers"
 
+# Of a terminal, in each direction.
+MAX_SIZE: Final = 65_535
+
 # The ids from the outermost container to the one that is meant.
 Names = tuple[str, ...]
+# Of a terminal: rows and columns; zeros if nobody said.
+Size = tuple[int, int]
 
 # What a ContainerInfo may not ask for, since what is within a container shares all of it.
 _SHARED: Final = (
-    *("volumes", "hostname", "docker", "network_infos", "rlimit_info", "tty_info"),
+    *("volumes", "hostname", "docker", "network_infos", "rlimit_info"),
     *("mesos.image", "linux_info.shm_size"),
 )
 
@@ -50,6 +55,8 @@ class Wanted:
     environment: dict[str, str]
     # "": the user of the one that it is in.
     user: str
+    # The size of its terminal, if it is to have one.
+    terminal: Size | None = None
 
 
 def names_of(field: str, container_id: pb.ContainerID) -> Names:
@@ -90,6 +97,8 @@ def wanted(
     container: pb.ContainerInfo,
     resources: Iterable[pb.Resource] = (),
     limits: Mapping[str, pb.Value.Scalar] | None = None,
+    *,
+    session: bool = False,
 ) -> Wanted:
     """What a call asks for.  Raises InvalidValue for what cannot be had."""
     if command is None:
@@ -100,13 +109,29 @@ def wanted(
         text = "nothing is fetched for a container within another: fetch it by the command"
         raise InvalidValue("command.uris", command.uris[0].value, text)
     _refuse_own_things(container)
+    terminal = None
+    if container.HasField("tty_info"):
+        if not session:
+            text = "only a session has a terminal"
+            raise InvalidValue("container.tty_info", "", text)
+        terminal = size_of("container.tty_info", container.tty_info)
     for resource in resources:
         text = "a container within another shares what that was given, and has nothing of its own"
         raise InvalidValue("resources", resource.name, text)
     for name in limits or ():
         text = "a container within another is limited with that, and not by itself"
         raise InvalidValue("limits", name, text)
-    return Wanted(executable, argv, given, command.user)
+    return Wanted(executable, argv, given, command.user, terminal)
+
+
+def size_of(field: str, terminal: pb.TTYInfo) -> Size:
+    """Raises InvalidValue for one that no terminal has."""
+    size = terminal.window_size
+    for name, value in (("rows", size.rows), ("columns", size.columns)):
+        if value > MAX_SIZE:
+            text = f"must be {MAX_SIZE} at most"
+            raise InvalidValue(f"{field}.window_size.{name}", value, text)
+    return size.rows, size.columns
 
 
 def _refuse_own_things(container: pb.ContainerInfo) -> None:

@@ -90,6 +90,20 @@ async def test_a_session_is_a_process_whose_input_and_output_are_the_clients(mas
     assert await calls.wait(names) == 3 << 8
 
 
+async def test_a_session_may_have_a_terminal(master, agent, calls):
+    names = (await running(master, calls, command("t1", FOREVER)), "s")
+    size = {"window_size": {"rows": 33, "columns": 77}}
+    terminal = {"type": "MESOS", "tty_info": size}
+    # /dev/tty is there only for who has the terminal for its own.
+    script = "stty -echo; stty size </dev/tty >&2; exec cat"
+    async with calls.session(names, script, container=terminal) as output:
+        await output.until(b"33 77\r\n")
+        assert await calls.write(names, b"typed\n", b"\x04") == 200
+        found = await output.all()
+    assert found == {"STDOUT": b"33 77\r\ntyped\r\n", "STDERR": b""}
+    assert await calls.wait(names) == 0
+
+
 async def test_a_session_ends_with_its_client_and_with_the_task(master, agent, calls):
     outermost = await running(master, calls, command("t1", FOREVER))
     async with calls.session((outermost, "s"), "echo 1; exec sleep 1000") as output:

@@ -69,9 +69,12 @@ class NestedCalls:
         return int(mine["container_status"]["executor_pid"])
 
     @contextlib.asynccontextmanager
-    async def session(self, names: tuple[str, ...], script: str) -> AsyncIterator[Output]:
+    async def session(
+        self, names: tuple[str, ...], script: str, **member: Any
+    ) -> AsyncIterator[Output]:
         """What a command writes, as it comes; with the block it ends."""
-        content = body("LAUNCH_NESTED_CONTAINER_SESSION", names, command={"value": script})
+        kind = "LAUNCH_NESTED_CONTAINER_SESSION"
+        content = body(kind, names, command={"value": script}, **member)
         async with self.http.post(self.url(), json=content) as answer:
             assert answer.status == 200, await answer.text()
             yield Output(answer.content)

@@ -14,7 +14,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from agent.containers.nested import Nested
 from agent.containers.session import Kind, Session
-from agent.core.nested import wanted
+from agent.core.nested import size_of, wanted
 from mesos_py import logs
 from mesos_py.errors import InvalidValue
 from mesos_py.http.answers import HttpRefusal
@@ -119,7 +119,7 @@ class Sessions:
         self, request: web.Request, asked: Call.LaunchNestedContainerSession, form: _Form
     ) -> web.StreamResponse:
         command = asked.command if asked.HasField("command") else None
-        what = wanted(command, asked.container)
+        what = wanted(command, asked.container, session=True)
         session = await self._nested.open_session(asked.container_id, what)
         if session is None:
             return empty(202)
@@ -220,9 +220,10 @@ async def _written(session: Session, records: Records) -> None:
                 return
         elif io.type != ProcessIO.CONTROL:
             raise InvalidValue("process_io.type", "", "must be DATA or CONTROL")
+        elif io.control.type == ProcessIO.Control.TTY_INFO:
+            session.resize(size_of("process_io.control.tty_info", io.control.tty_info))
         elif io.control.type != ProcessIO.Control.HEARTBEAT:
-            text = "must be HEARTBEAT: the session has no terminal"
-            raise InvalidValue("process_io.control.type", "TTY_INFO", text)
+            raise InvalidValue("process_io.control.type", "", "must be HEARTBEAT or TTY_INFO")
 
 
 def _form(headers: Mapping[str, str]) -> _Form:

@@ -73,6 +73,21 @@ async def test_a_session_looks_into_the_other_container(scene):
         scene.nested.session(scene.id("s"))
 
 
+async def test_a_session_with_a_terminal_is_started_with_that(scene):
+    scene.host.silent = True
+    with_terminal = replace(WANTED, terminal=(0, 0))
+    opening = asyncio.create_task(scene.nested.open_session(scene.id("s"), with_terminal))
+    await asked(scene)
+    _, request, (_, stdio) = scene.host.request()
+    assert request["terminal"]
+    assert len(set(stdio)) == 1
+    scene.host.answer(scene.mark("s"))
+    session = await opening
+    scene.nested.end_session(scene.id("s"), session)
+    scene.ended("s", status=9)
+    assert session.closed.done()
+
+
 async def test_what_is_no_session_is_none(scene):
     await scene.launch("a")
     for names in ((), ("a",)):

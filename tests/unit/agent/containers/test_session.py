@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from agent.containers.session import MAX_LISTENERS, PIECE_BYTES, Kind, Session
-from mesos_py.errors import Conflict
+from mesos_py.errors import Conflict, InvalidValue
 
 WITHIN_S = 60
 
@@ -149,6 +149,42 @@ async def test_input_that_nobody_takes_any_more_ends(scene, what):
         getattr(scene.session, what)()
     async with asyncio.timeout(WITHIN_S):
         assert not await writing
+
+
+async def test_a_terminal_is_one_for_input_and_output():
+    session = Session((33, 77))
+    name, *others = session.stdio(os.getuid(), os.getgid())
+    assert others == [name, name]
+    process = os.open(name, os.O_RDWR | os.O_NOCTTY)
+    session.handed_over()
+    try:
+        assert os.get_terminal_size(process) == (77, 33)
+        session.resize((5, 6))
+        assert os.get_terminal_size(process) == (6, 5)
+        os.write(process, b"out\n")
+        found = b""
+        async with contextlib.aclosing(session.pieces()) as pieces, asyncio.timeout(WITHIN_S):
+            while len(found) < 5:
+                kind, data = await anext(pieces)
+                assert kind is Kind.STDOUT
+                found += data
+        assert found == b"out\r\n"
+        session.end_input()
+        assert await session.write(b"in\n")
+        assert await asyncio.to_thread(os.read, process, 9) == b"in\n"
+    finally:
+        os.close(process)
+    # What was typed is shown; then nobody has it open any more.
+    session.over()
+    async with asyncio.timeout(WITHIN_S):
+        assert b"".join([data async for _, data in session.pieces()]) == b"in\r\n"
+    session.close()
+    session.resize((1, 1))
+
+
+async def test_pipes_have_no_size(scene):
+    with pytest.raises(InvalidValue, match="the session has no terminal"):
+        scene.session.resize((1, 1))
 
 
 async def test_one_writes_at_a_time(scene):

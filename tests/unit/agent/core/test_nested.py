@@ -80,6 +80,18 @@ def test_resources_limits_and_uris_are_refused_by_name():
             nested.wanted(missing, nothing)
 
 
+def test_a_session_may_have_a_terminal_of_some_size():
+    def terminal(tty: pb.TTYInfo) -> nested.Size | None:
+        return nested.wanted(COMMAND, pb.ContainerInfo(tty_info=tty), session=True).terminal
+
+    assert nested.wanted(COMMAND, pb.ContainerInfo(), session=True).terminal is None
+    assert terminal(pb.TTYInfo()) == (0, 0)
+    window = pb.TTYInfo.WindowSize
+    assert terminal(pb.TTYInfo(window_size=window(rows=33, columns=77))) == (33, 77)
+    with pytest.raises(InvalidValue, match=r"^container.tty_info.window_size.columns: 65536"):
+        terminal(pb.TTYInfo(window_size=window(rows=1, columns=65536)))
+
+
 def outer(world: AgentWorld, executor_id: str) -> Outer:
     state = world.core.state
     return nested.outer(state, state.containers[world.container(executor_id)])
