@@ -107,6 +107,8 @@ class Nested:
         Raises InvalidValue for whatever keeps it from being started.
         """
         names = nested.names_of(_FIELD, container_id)
+        if len(names) == 1:
+            raise InvalidValue(f"{_FIELD}.parent", "", "must be there: nothing runs by itself")
         known = self._find(names)
         if known is not None and known.alive:
             return False

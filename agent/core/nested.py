@@ -3,6 +3,7 @@ they take over from the one that they are in.  Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +23,8 @@ CONTAINERS: Final = "containers"
 
 # Of a terminal, in each direction.
 MAX_SIZE: Final = 65_535
+# What an id is: a name of a directory, and of a part of a mark.
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,242}", re.ASCII)
 
 # The ids from the outermost container to the one that is meant.
 Names = tuple[str, ...]
@@ -59,12 +62,22 @@ class Wanted:
     terminal: Size | None = None
 
 
+def check_name(field: str, name: str) -> str:
+    """`name`, if it may be the id of a container.  Else InvalidValue."""
+    if not _NAME.fullmatch(name):
+        must = "must be of letters, digits, '-' and '_', and have from 1 to 242 of them"
+        raise InvalidValue(field, name, must)
+    return name
+
+
 def names_of(field: str, container_id: pb.ContainerID) -> Names:
-    """Raises InvalidValue for what is too deep."""
-    found = [container_id.value]
+    """Raises InvalidValue for what is no id, and for what is too deep."""
+    place = f"{field}.value"
+    found = [check_name(place, container_id.value)]
     while container_id.HasField("parent"):
         container_id = container_id.parent
-        found.append(container_id.value)
+        place = place.removesuffix("value") + "parent.value"
+        found.append(check_name(place, container_id.value))
         if len(found) > MAX_DEPTH:
             text = f"is in more than {MAX_DEPTH - 1} others"
             raise InvalidValue(field, found[0], text)

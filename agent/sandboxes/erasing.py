@@ -18,6 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from agent.containers.sandbox import check_part
+
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Deeper directories are moved up first: a task can nest more than there are descriptors.
 _MAX_DEPTH: Final = 32
@@ -40,7 +42,9 @@ class Trash:
         os.close(self._fd)
 
     def take(self, parent: int, name: str) -> None:
-        """Move `name` of the open directory `parent` here.  Raises OSError."""
+        """Move `name` of the open directory `parent` here.  Raises OSError, and ValueError
+        for what is no name: a path might lead elsewhere, over a link of a task's."""
+        check_part(name)
         target = self._free_name(name)
         try:
             os.rename(name, target, src_dir_fd=parent, dst_dir_fd=self._fd)

@@ -5,7 +5,6 @@ The order of the checks, and which status each gives, are those of Mesos.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, NamedTuple
 
 from aiohttp import web
@@ -13,6 +12,7 @@ from google.protobuf.message import Message
 
 from agent.api.http.sessions import STREAMED, Records, Sessions, within_time
 from agent.api.operator import AgentOperator
+from agent.core.nested import check_name
 from agent.usage.statistics import as_mesos
 from mesos_py.errors import InvalidValue, Unavailable
 from mesos_py.http.answers import HttpRefusal, not_allowed
@@ -39,7 +39,6 @@ _IN_FULL: Final = frozenset(
         Response.GET_TASKS,
     }
 )
-_CONTAINER_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,242}", re.ASCII)
 # Answers without a body.
 _STATUSES: Final[dict[int, int]] = {Response.DONE: 200, Response.DONE_BEFORE: 202}
 _NO_STANDALONE: Final = (
@@ -153,9 +152,7 @@ def _names_container(asked: Call.AttachContainerInput) -> bool:
 
 
 def _check_container(field: str, given: pb.ContainerID) -> None:
-    if not _CONTAINER_ID.fullmatch(given.value):
-        must = "must be of letters, digits, '-' and '_', and have from 1 to 242 of them"
-        raise InvalidValue(f"{field}.value", given.value, must)
+    check_name(f"{field}.value", given.value)
     if given.HasField("parent"):
         _check_container(f"{field}.parent", given.parent)
 

@@ -148,6 +148,27 @@ async def test_what_it_would_be_in_must_be_there(scene):
     assert scene.host.sent == []
 
 
+async def test_whoever_asks_can_name_no_directory_but_its_own(tmp_path: Path):
+    scene = NestedScene(tmp_path)
+    sandbox = tmp_path.joinpath(*scene.world.specs()[-1].sandbox)
+    victim = tmp_path / "elsewhere" / "victim"
+    victim.mkdir(parents=True)
+    (sandbox / "containers").mkdir(parents=True)
+    (sandbox / "containers" / ("a" * 198)).symlink_to(victim.parent)
+    for name in ("a" * 198 + "/victim", "..", "a.b"):
+        with pytest.raises(InvalidValue, match=r"^container_id.value: .*must be of letters"):
+            await scene.nested.remove(scene.id(name))
+        with pytest.raises(InvalidValue, match=r"^container_id.value: .*must be of letters"):
+            await scene.launch(name)
+    assert victim.is_dir()
+
+
+async def test_nothing_is_launched_in_place_of_a_task(scene):
+    with pytest.raises(InvalidValue, match=r"^container_id.parent: '': must be there"):
+        await scene.launch()
+    assert scene.host.sent == []
+
+
 async def test_what_cannot_be_started_is_said_and_forgotten(scene):
     scene.host.refusal = "cannot run '/no': No such file"
     with pytest.raises(InvalidValue, match=r"c1.a': cannot be launched: cannot run '/no': No such"):

@@ -26,6 +26,18 @@ def test_a_name_is_that_of_all_that_it_is_in():
     assert not nested.is_mark("c1.health")
 
 
+@pytest.mark.parametrize("name", ["", "a.b", "..", "a/b", "a" * 243, "\u00e4", "a\n", "a\0"])
+def test_what_would_be_another_name_or_a_path_is_no_id(name):
+    for place, given in (
+        ("value", chain("c1", "a", name)),
+        ("parent.value", chain("c1", name, "b")),
+        ("parent.parent.value", chain(name, "a", "b")),
+    ):
+        with pytest.raises(InvalidValue, match="must be of letters, digits") as caught:
+            names_of("id", given)
+        assert caught.value.field == f"id.{place}"
+
+
 def test_they_are_not_in_one_another_without_end():
     most = ["n"] * nested.MAX_DEPTH
     assert len(names_of("id", chain(*most))) == nested.MAX_DEPTH

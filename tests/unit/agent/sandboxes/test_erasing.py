@@ -46,6 +46,16 @@ def test_everything_odd_goes(root, tmp_path):
     assert not list((tmp_path / "trash").iterdir())
 
 
+def test_a_path_is_no_name_to_take(root, tmp_path):
+    victim = tmp_path / "elsewhere/victim"
+    victim.mkdir(parents=True)
+    (tmp_path / "link").symlink_to("elsewhere")
+    for name in ("link/victim", "..", ""):
+        with pytest.raises(ValueError, match="no name beneath"):
+            erase(root, name)
+    assert victim.is_dir()
+
+
 @pytest.mark.long
 def test_a_tree_deeper_than_paths_and_descriptors_go(root, tmp_path):
     (tmp_path / "sandbox").mkdir()
