@@ -58,6 +58,8 @@ def conversion_of(operation: pb.Offer.Operation) -> Conversion:
 
 def _dynamic(field: str, messages: Iterable[pb.Resource]) -> Resources:
     resources = Resources.from_proto(field, messages)
+    if not resources:
+        raise InvalidResources(field, "", "must not be empty")
     for key in resources.names():
         if not reserved.is_dynamic(key):
             where = f"{field}.{reserved.plain_name(key)}"

@@ -30,6 +30,7 @@ from mesos_py.errors import (
     NotLeader,
     Unavailable,
 )
+from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import agent_pb2, maintenance_pb2, types_pb2
 from mesos_py.v1 import operator_pb2 as pb
 from mesos_py.v1.operator_pb2_grpc import OperatorServiceStub
@@ -159,6 +160,32 @@ class OperatorClient:
         """End the framework and all its tasks."""
         call = pb.Call(type=pb.Call.TEARDOWN)
         call.teardown.framework_id.value = framework_id
+        self.execute(call)
+
+    def reserve_resources(
+        self, agent_id: str, resources: Resources, source: Resources = EMPTY
+    ) -> None:
+        """Reserve a part of an agent: `resources` as they are to be (`mesos_py.reserved_for`).
+
+        source: how they are reserved now, if that is not the same without the last
+            reservation.
+        Offers of what it takes are rescinded.  Raises NotFound, InvalidValue, and Conflict
+        where there is not as much that nobody uses.
+        """
+        call = pb.Call(type=pb.Call.RESERVE_RESOURCES)
+        call.reserve_resources.agent_id.value = agent_id
+        call.reserve_resources.resources.extend(resources.to_proto())
+        call.reserve_resources.source.extend(source.to_proto())
+        self.execute(call)
+
+    def unreserve_resources(self, agent_id: str, resources: Resources) -> None:
+        """Take their last reservation from `resources`, which was made while the agent ran.
+
+        Raises as `reserve_resources`.
+        """
+        call = pb.Call(type=pb.Call.UNRESERVE_RESOURCES)
+        call.unreserve_resources.agent_id.value = agent_id
+        call.unreserve_resources.resources.extend(resources.to_proto())
         self.execute(call)
 
     def update_role(

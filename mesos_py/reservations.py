@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mesos_py.conversions import conversion_of
-from mesos_py.errors import InvalidResources
 from mesos_py.ids import check_id, check_role
 from mesos_py.reserved import Reservation, key_of, plain_name, stack_of
 from mesos_py.resources import Resources
@@ -65,8 +64,7 @@ def reserved_for(
 
 def _checked(operation: Offer.Operation, operation_id: str | None) -> Offer.Operation:
     """Nothing is sent that a master could only refuse."""
-    if not conversion_of(operation).consumed:
-        raise InvalidResources("resources", "", "must not be empty")
+    conversion_of(operation)
     if operation_id is not None:
         operation.id.value = check_id("operation_id", operation_id)
     return operation

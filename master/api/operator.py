@@ -253,6 +253,23 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         self._shell.core.kill_task(task, policy)
         return op.Response(type=op.Response.DONE)
 
+    def reserve_resources(self, call: op.Call) -> op.Response:
+        asked = call.reserve_resources
+        operation = pb.Offer.Operation(type=pb.Offer.Operation.RESERVE)
+        operation.reserve.resources.extend(asked.resources)
+        operation.reserve.source.extend(asked.source)
+        return self._operate(asked.agent_id.value, operation)
+
+    def unreserve_resources(self, call: op.Call) -> op.Response:
+        asked = call.unreserve_resources
+        operation = pb.Offer.Operation(type=pb.Offer.Operation.UNRESERVE)
+        operation.unreserve.resources.extend(asked.resources)
+        return self._operate(asked.agent_id.value, operation)
+
+    def _operate(self, agent_id: str, operation: pb.Offer.Operation) -> op.Response:
+        self._shell.core.operate(agent_id, operation, self._shell.now())
+        return op.Response(type=op.Response.DONE)
+
     def end(self) -> None:
         """The leadership is over: nobody waits any longer.  Idempotent."""
         self._changes.end()
@@ -312,6 +329,8 @@ HANDLERS: Final[dict[int, Handler]] = {
     op.Call.GET_MASTER: OperatorService.get_master,
     op.Call.TEARDOWN: OperatorService.teardown,
     op.Call.KILL_TASK: OperatorService.kill_task,
+    op.Call.RESERVE_RESOURCES: OperatorService.reserve_resources,
+    op.Call.UNRESERVE_RESOURCES: OperatorService.unreserve_resources,
     op.Call.EXPLAIN: OperatorService.explain,
     op.Call.GET_USAGE: OperatorService.get_usage,
     op.Call.DRAIN_AGENT: lambda service, call: service.maintenance.drain(call),
@@ -337,6 +356,8 @@ CHANGES: Final = frozenset(
         op.Call.REMOVE_QUOTA,
         op.Call.TEARDOWN,
         op.Call.KILL_TASK,
+        op.Call.RESERVE_RESOURCES,
+        op.Call.UNRESERVE_RESOURCES,
         op.Call.DRAIN_AGENT,
         op.Call.DEACTIVATE_AGENT,
         op.Call.REACTIVATE_AGENT,

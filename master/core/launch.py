@@ -102,7 +102,7 @@ class Acceptance:
     def convert(self, operation: pb.Offer.Operation) -> None:
         """Plan what it makes of what is left; raises what is wrong with it and then plans
         nothing."""
-        operations.check(self.framework, operation)
+        operations.check(operation)
         conversion = reserving.asked_by_framework(self.framework, self.agent, self.role, operation)
         self.left = conversion.apply(self.left)
         self.conversions.append(conversion)

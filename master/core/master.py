@@ -38,6 +38,7 @@ from master.core import (
     operations,
     policies,
     recovery,
+    reserving,
     revoking,
     standbys,
     tasks,
@@ -188,6 +189,11 @@ class Master:
             ended = framework_id in self.cluster.completed_frameworks
             raise NotFound("framework", framework_id, "has ended already" if ended else "unknown")
         frameworks.remove(self.cluster, framework, "was torn down by an operator", now)
+
+    def operate(self, agent_id: str, operation: pb.Offer.Operation, now: Now) -> None:
+        """RESERVE or UNRESERVE of an operator.  Raises as reserving.carry_out does, and
+        nothing has changed then."""
+        reserving.carry_out(self.cluster, agent_id, operation, now)
 
     def kill_task(self, task: Task, policy: pb.KillPolicy | None) -> None:
         """Have a task killed that has not ended."""

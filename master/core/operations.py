@@ -14,7 +14,7 @@ from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Operation
 from mesos_py.clock import Now
 from mesos_py.errors import InvalidValue, MesosPyError, shortened
-from mesos_py.ids import UUID_BYTES, check_id
+from mesos_py.ids import MAX_ID_BYTES, UUID_BYTES
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
@@ -24,13 +24,14 @@ State: TypeAlias = pb.OperationState.ValueType
 # ---- To the agent --------------------------------------------------------------------
 
 
-def check(framework: Framework, operation: pb.Offer.Operation) -> None:
-    """Raises InvalidValue for an id that cannot be given to an operation."""
-    if not operation.HasField("id"):
-        return
-    operation_id = check_id("operations.id", operation.id.value)
-    if operation_id in framework.operations:
-        reason = "an operation with this id waits for its acknowledgement"
+def check(operation: pb.Offer.Operation) -> None:
+    """Raises InvalidValue for an id that cannot be given to an operation.  As in Mesos, it
+    may look like anything, and be that of another operation as well."""
+    operation_id = operation.id.value
+    if operation.HasField("id") and not operation_id:
+        raise InvalidValue("operations.id", operation_id, "must not be empty")
+    if len(operation_id.encode()) > MAX_ID_BYTES:
+        reason = f"is longer than {MAX_ID_BYTES} bytes"
         raise InvalidValue("operations.id", operation_id, reason)
 
 
@@ -54,15 +55,15 @@ def order(c: Cluster, agent: Agent, framework: Framework | None, info: pb.Offer.
 def _remember(agent: Agent, framework: Framework, message: pb.Operation) -> None:
     operation = Operation(framework.framework_id, agent.agent_id, message)
     agent.operations[operation.uuid] = operation
-    framework.operations[operation.operation_id] = operation
+    framework.operations[operation.uuid] = operation
 
 
 def _forget(c: Cluster, operation: Operation) -> None:
     agent, framework = c.agents.get(operation.agent_id), c.frameworks.get(operation.framework_id)
     if agent is not None:
         agent.operations.pop(operation.uuid, None)
-    if framework is not None and framework.operations.get(operation.operation_id) is operation:
-        del framework.operations[operation.operation_id]
+    if framework is not None:
+        framework.operations.pop(operation.uuid, None)
 
 
 def _acknowledge(c: Cluster, agent: Agent, uuid: bytes) -> None:
@@ -166,8 +167,14 @@ def refuse(
     """The same in the way of Mesos alone.  An operation that is under way under the id, since
     the call has come twice, is not meant."""
     operation_id = operation.id.value
-    if operation.HasField("id") and operation_id not in framework.operations:
+    if operation.HasField("id") and _by_id(framework, operation_id) is None:
         _tell(c, framework, _status(operation_id, pb.OPERATION_ERROR, shortened(error.message)))
+
+
+def _by_id(framework: Framework, operation_id: str) -> Operation | None:
+    """The newest with that id."""
+    found = [x for x in framework.operations.values() if x.operation_id == operation_id]
+    return found[-1] if found else None
 
 
 def _status(operation_id: str, state: State, why: str) -> pb.OperationStatus:
@@ -191,9 +198,9 @@ def acknowledge(
         error = InvalidValue("uuid", call.uuid.hex(), "must be 16 bytes")
         c.refuse_call(framework, sched.Call.ACKNOWLEDGE_OPERATION_STATUS, error, now)
         return
-    operation = framework.operations.get(call.operation_id.value)
+    operation = framework.operations.get(call.uuid)
     agent = c.agents.get(operation.agent_id) if operation is not None else None
-    if operation is None or agent is None or operation.uuid != call.uuid:
+    if operation is None or agent is None:
         reason = "acknowledge-unknown-operation"
     elif operation.pending:
         reason = "acknowledge-pending-operation"
@@ -219,7 +226,7 @@ def reconcile(c: Cluster, framework: Framework, call: sched.Call.ReconcileOperat
             _tell(c, framework, _known(operation))
         return
     for asked in call.operations:
-        known = framework.operations.get(asked.operation_id.value)
+        known = _by_id(framework, asked.operation_id.value)
         if known is not None:
             _tell(c, framework, _known(known))
             continue

@@ -285,8 +285,8 @@ class Framework:
     unreachable_tasks: dict[str, Task] = field(default_factory=dict)
     completed_tasks: deque[Task] = field(default_factory=deque)
     executors: dict[ExecutorKey, Executor] = field(default_factory=dict)
-    # By the ids that it gave them.
-    operations: dict[str, Operation] = field(default_factory=dict)
+    # By uuid: the ids that it gave them are its own affair.
+    operations: dict[bytes, Operation] = field(default_factory=dict)
     # All that was stated on this stream, for explanations.
     requests: list[pb.Request] = field(default_factory=list)
     needs: Needs = field(default_factory=Needs)

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from typing import Final
 
+from master.core import offers as offering
+from master.core import operations
 from master.core.cluster import Cluster
-from master.core.records import Agent, Framework
+from master.core.records import Agent, Framework, Offer
 from mesos_py import reserved
 from mesos_py.clock import Now
 from mesos_py.conversions import Conversion, conversion_of
 from mesos_py.enums import name_of
-from mesos_py.errors import InvalidValue, Refused
+from mesos_py.errors import Conflict, InvalidValue, NotFound, Refused
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
@@ -57,13 +59,6 @@ def asked_by_framework(
     return conversion
 
 
-def asked_by_operator(agent: Agent, operation: pb.Offer.Operation) -> Conversion:
-    """The same of an operation that an operator asks for."""
-    _require_kind(operation)
-    require_capable(agent)
-    return conversion_of(operation)
-
-
 def _require_kind(operation: pb.Offer.Operation) -> None:
     name = name_of(Operation.Type, operation.type)
     if operation.type not in KINDS:
@@ -79,6 +74,45 @@ def _require_role_of_offer(operation: pb.Offer.Operation, role: str) -> None:
         if given not in ("", role):
             where = f"resources.{resource.name}.allocation_info.role"
             raise InvalidValue(where, given, f"the offers are of {role}")
+
+
+def carry_out(c: Cluster, agent_id: str, operation: pb.Offer.Operation, now: Now) -> None:
+    """The same for an operator: of what is free, and of what is on offer, which is rescinded
+    as far as it takes.  As in Mesos it is done when this returns, but for the agent.
+
+    Raises NotFound, InvalidValue, Refused if the agent is too old, and Conflict where there is
+    not as much that nobody uses; nothing has changed then.
+    """
+    agent = c.agents.get(agent_id)
+    if agent is None or agent.unreachable is not None:
+        raise NotFound("agent", agent_id)
+    _require_kind(operation)
+    conversion = conversion_of(operation)
+    require_capable(agent)
+    if not agent.connected:
+        raise Conflict("the agent is disconnected", agent=agent_id)
+    _make_room(c, agent, conversion.consumed, now)
+    c.ledger.claim(agent_id, [], conversions=[conversion])
+    operations.order(c, agent, None, operation)
+    changed(c, agent, now)
+
+
+def _make_room(c: Cluster, agent: Agent, wanted: Resources, now: Now) -> None:
+    ledger, agent_id = c.ledger, agent.agent_id
+    unused = ledger.free(agent_id) + ledger.offered(agent_id)
+    if not unused.contains(wanted):
+        name, asked, there = unused.shortfalls(wanted)[0]
+        text = f"{name}: {asked} wanted, {there} there that nobody uses"
+        raise Conflict(text, agent=agent_id, field=name, value=asked)
+    for offer in sorted(map(c.offers.__getitem__, agent.offers), key=_newest):
+        lacking = {name for name, _, _ in ledger.free(agent_id).shortfalls(wanted)}
+        if lacking.intersection(offer.resources.names()):
+            offering.rescind(c, offer, "an operator changes how the agent is reserved", now)
+            offering.note_refusal(c, offer, offer.resources, c.options.refuse_s, now)
+
+
+def _newest(offer: Offer) -> tuple[float, str]:
+    return -offer.made_s, offer.offer_id
 
 
 def changed(c: Cluster, agent: Agent, now: Now) -> None:

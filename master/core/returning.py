@@ -67,9 +67,7 @@ def read(call: agent_pb2.Call.Register) -> Report:
         executor_id = check_id("executors.executor_id", executor.executor_id.value)
         resources = Resources.from_proto("executors.resources", executor.resources)
         report.executors.setdefault((framework_id, executor_id), (executor, resources))
-    for operation in call.operations:
-        check_id("operations.id", operation.info.id.value)
-        report.operations.append(operation)
+    report.operations.extend(call.operations)
     return report
 
 

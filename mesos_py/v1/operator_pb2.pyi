@@ -184,6 +184,56 @@ class Call(_message.Message):
         def WhichOneof(self, oneof_group: _WhichOneofArgType__force) -> _WhichOneofReturnType__force | None: ...
 
     @_typing.final
+    class ReserveResources(_message.Message):
+        """`source`: how they are reserved now, if that is not without the last reservation."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        AGENT_ID_FIELD_NUMBER: _builtins.int
+        RESOURCES_FIELD_NUMBER: _builtins.int
+        SOURCE_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def agent_id(self) -> _types_pb2.AgentID: ...
+        @_builtins.property
+        def resources(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]: ...
+        @_builtins.property
+        def source(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]: ...
+        def __init__(
+            self,
+            *,
+            agent_id: _types_pb2.AgentID | None = ...,
+            resources: _abc.Iterable[_types_pb2.Resource] | None = ...,
+            source: _abc.Iterable[_types_pb2.Resource] | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "resources", b"resources", "source", b"source"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class UnreserveResources(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        AGENT_ID_FIELD_NUMBER: _builtins.int
+        RESOURCES_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def agent_id(self) -> _types_pb2.AgentID: ...
+        @_builtins.property
+        def resources(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]: ...
+        def __init__(
+            self,
+            *,
+            agent_id: _types_pb2.AgentID | None = ...,
+            resources: _abc.Iterable[_types_pb2.Resource] | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "resources", b"resources"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
     class UpdateWeights(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -554,6 +604,8 @@ class Call(_message.Message):
     TYPE_FIELD_NUMBER: _builtins.int
     SET_LOGGING_LEVEL_FIELD_NUMBER: _builtins.int
     UPDATE_WEIGHTS_FIELD_NUMBER: _builtins.int
+    RESERVE_RESOURCES_FIELD_NUMBER: _builtins.int
+    UNRESERVE_RESOURCES_FIELD_NUMBER: _builtins.int
     UPDATE_MAINTENANCE_SCHEDULE_FIELD_NUMBER: _builtins.int
     START_MAINTENANCE_FIELD_NUMBER: _builtins.int
     STOP_MAINTENANCE_FIELD_NUMBER: _builtins.int
@@ -575,6 +627,10 @@ class Call(_message.Message):
     def set_logging_level(self) -> Global___Call.SetLoggingLevel: ...
     @_builtins.property
     def update_weights(self) -> Global___Call.UpdateWeights: ...
+    @_builtins.property
+    def reserve_resources(self) -> Global___Call.ReserveResources: ...
+    @_builtins.property
+    def unreserve_resources(self) -> Global___Call.UnreserveResources: ...
     @_builtins.property
     def update_maintenance_schedule(self) -> Global___Call.UpdateMaintenanceSchedule: ...
     @_builtins.property
@@ -613,6 +669,8 @@ class Call(_message.Message):
         type: Global___Call.Type.ValueType | None = ...,
         set_logging_level: Global___Call.SetLoggingLevel | None = ...,
         update_weights: Global___Call.UpdateWeights | None = ...,
+        reserve_resources: Global___Call.ReserveResources | None = ...,
+        unreserve_resources: Global___Call.UnreserveResources | None = ...,
         update_maintenance_schedule: Global___Call.UpdateMaintenanceSchedule | None = ...,
         start_maintenance: Global___Call.StartMaintenance | None = ...,
         stop_maintenance: Global___Call.StopMaintenance | None = ...,
@@ -630,9 +688,9 @@ class Call(_message.Message):
         get_usage: Global___Call.GetUsage | None = ...,
         update_roles: Global___Call.UpdateRoles | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "remove_quota", b"remove_quota", "set_logging_level", b"set_logging_level", "set_quota", b"set_quota", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "remove_quota", b"remove_quota", "reserve_resources", b"reserve_resources", "set_logging_level", b"set_logging_level", "set_quota", b"set_quota", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "unreserve_resources", b"unreserve_resources", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "remove_quota", b"remove_quota", "set_logging_level", b"set_logging_level", "set_quota", b"set_quota", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "remove_quota", b"remove_quota", "reserve_resources", b"reserve_resources", "set_logging_level", b"set_logging_level", "set_quota", b"set_quota", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "unreserve_resources", b"unreserve_resources", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
     _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015

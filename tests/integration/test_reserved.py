@@ -72,3 +72,9 @@ def test_what_a_framework_reserves_outlives_agent_and_master_until_it_is_given_b
             framework.driver.accept_offers(back, [unreserve(mine, operation_id="back")])
             assert framework.outcome("back").state == OPERATION_FINISHED
             assert total() == plain
+            # What is on offer is taken back for an operator.
+            other = reserved_for(part, "web", principal="olga")
+            cluster.operator.reserve_resources(cluster.agent_id("a"), other)
+            assert total() == plain - part + other
+            cluster.operator.unreserve_resources(cluster.agent_id("a"), other)
+            assert total() == plain

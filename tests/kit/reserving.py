@@ -23,7 +23,7 @@ def amount(stack: Stack = (), ports: tuple[int, int] | None = None, **scalars: f
 
 def reserve(resources: Resources, operation_id: str = "", source: Resources | None = None):
     """RESERVE of an ACCEPT."""
-    operation = Operation(type=Operation.RESERVE)
+    operation = Operation(type=Operation.RESERVE, reserve=Operation.Reserve())
     operation.reserve.resources.extend(resources.to_proto())
     if source is not None:
         operation.reserve.source.extend(source.to_proto())
@@ -32,7 +32,7 @@ def reserve(resources: Resources, operation_id: str = "", source: Resources | No
 
 def unreserve(resources: Resources, operation_id: str = ""):
     """UNRESERVE of an ACCEPT."""
-    operation = Operation(type=Operation.UNRESERVE)
+    operation = Operation(type=Operation.UNRESERVE, unreserve=Operation.Unreserve())
     operation.unreserve.resources.extend(resources.to_proto())
     return _named(operation, operation_id)
 

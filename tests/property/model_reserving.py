@@ -299,7 +299,8 @@ class Model:
         if scheduler.sent:
             scheduler.call(type=sched.Call.RECONCILE_OPERATIONS, reconcile_operations=asked)
         scheduler.hear(self.dice)
-        known = self.world.cluster.frameworks[scheduler.id].operations
+        there = self.world.cluster.frameworks[scheduler.id].operations
+        known = {each.operation_id: each for each in there.values()}
         here = {party.agent.core.state.agent_id for party in self.parties}
         for operation_id in scheduler.sent:
             if operation_id in known and known[operation_id].agent_id not in here:

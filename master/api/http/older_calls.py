@@ -1,4 +1,4 @@
-"""The older forms of operators' calls: /weights, /quota, /teardown, maintenance by machine.
+"""The older forms of operators' calls: /weights, /quota, /teardown, /reserve, maintenance.
 
 Each is made a call of the operator API, and carried out as that.
 """
@@ -32,8 +32,8 @@ Call: Final = op.Call
 Handler: TypeAlias = Callable[[web.Request, OperatorService], Awaitable[web.Response]]
 
 
-# What Mesos has for reservations and volumes.
-_NOT_THERE: Final = ("/reserve", "/unreserve", "/create-volumes", "/destroy-volumes")
+# What Mesos has for volumes.
+_NOT_THERE: Final = ("/create-volumes", "/destroy-volumes")
 
 
 class OlderCalls:
@@ -53,6 +53,8 @@ class OlderCalls:
                 "DELETE": self.remove_quota,
             },
             "/teardown": {"POST": self.teardown},
+            "/reserve": {"POST": self.reserve},
+            "/unreserve": {"POST": self.unreserve},
             "/maintenance/schedule": {"GET": self.get_schedule, "POST": self.update_schedule},
             "/maintenance/status": {"GET": self.get_status},
             "/machine/down": {"POST": self.machine_down},
@@ -100,12 +102,25 @@ class OlderCalls:
     # ---- Frameworks and machines ---------------------------------------------------
 
     async def teardown(self, request: web.Request, operator: OperatorService) -> web.Response:
-        form = urllib.parse.parse_qs((await self._body(request)).decode("utf-8", "replace"))
-        given = form.get("frameworkId")
-        if given is None:
-            raise InvalidValue("frameworkId", "", "is missing in the body, which is a form")
-        asked = Call.Teardown(framework_id=pb.FrameworkID(value=given[-1]))
+        (given,) = _form(await self._body(request), "frameworkId")
+        asked = Call.Teardown(framework_id=pb.FrameworkID(value=given))
         return await _done(operator, Call(type=Call.TEARDOWN, teardown=asked))
+
+    # ---- Reservations ------------------------------------------------------------------
+
+    async def reserve(self, request: web.Request, operator: OperatorService) -> web.Response:
+        asked = from_object(Call.ReserveResources, await self._about(request))
+        return await _done(operator, Call(type=Call.RESERVE_RESOURCES, reserve_resources=asked))
+
+    async def unreserve(self, request: web.Request, operator: OperatorService) -> web.Response:
+        asked = from_object(Call.UnreserveResources, await self._about(request))
+        return await _done(operator, Call(type=Call.UNRESERVE_RESOURCES, unreserve_resources=asked))
+
+    async def _about(self, request: web.Request) -> dict[str, Any]:
+        """Whose resources, and which."""
+        agent_id, text = _form(await self._body(request), "slaveId", "resources")
+        resources = _array(text.encode(), "resources")
+        return {"agent_id": {"value": agent_id}, "resources": resources}
 
     async def get_schedule(self, request: web.Request, operator: OperatorService) -> web.Response:
         found = await operator.answer(Call(type=Call.GET_MAINTENANCE_SCHEDULE))
@@ -136,17 +151,26 @@ class OlderCalls:
 
 async def _refuse(request: web.Request, _: OperatorService) -> web.Response:
     path = request.rel_url.path
-    raise HttpRefusal(501, f"path: {path!r}: this master has no reservations and no volumes")
+    raise HttpRefusal(501, f"path: {path!r}: this master has no volumes")
 
 
-def _array(data: bytes) -> list[Any]:
-    """The JSON array of a body.  Raises InvalidValue."""
+def _form(data: bytes, *names: str) -> list[str]:
+    """The values of a body that is a form.  Raises InvalidValue."""
+    form = urllib.parse.parse_qs(data.decode("utf-8", "replace"))
+    for name in names:
+        if name not in form:
+            raise InvalidValue(name, "", "is missing in the body, which is a form")
+    return [form[name][-1] for name in names]
+
+
+def _array(data: bytes, field: str = "body") -> list[Any]:
+    """The JSON array of a body, or of a field of it.  Raises InvalidValue."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise InvalidValue("body", data[:100], f"is no JSON: {error}") from None
+        raise InvalidValue(field, data[:100], f"is no JSON: {error}") from None
     if not isinstance(content, list):
-        raise InvalidValue("body", data[:100], "must be a JSON array")
+        raise InvalidValue(field, data[:100], "must be a JSON array")
     return content
 
 

@@ -31,10 +31,6 @@ Numbers: TypeAlias = Callable[[], dict[str, float]]
 _NOT_THERE: Final = {
     Call.UNKNOWN: "is no call",
     **dict.fromkeys(
-        (Call.RESERVE_RESOURCES, Call.UNRESERVE_RESOURCES),
-        "is not there: agents are kept for a role by its policy (UPDATE_ROLES)",
-    ),
-    **dict.fromkeys(
         (
             Call.CREATE_VOLUMES,
             Call.DESTROY_VOLUMES,
@@ -60,6 +56,8 @@ _OF_FILES: Final = {
 }
 # Of calls that can do without a member of their own.
 _OPTIONAL: Final = frozenset({"get_tasks", "get_usage", "explain"})
+# What Mesos only accepts: agents carry it out afterwards.
+_ACCEPTED: Final = frozenset({Call.RESERVE_RESOURCES, Call.UNRESERVE_RESOURCES})
 # Where Mesos takes what cannot be done for a bad request.
 _BAD_REQUEST: Final = frozenset(
     {
@@ -157,6 +155,8 @@ async def carry_out(operator: OperatorService, call: op.Call, media: Media) -> w
         response = await operator.answer(call)
     except MesosPyError as error:
         raise _as_mesos_says(call, error) from None
+    if call.type in _ACCEPTED:
+        return empty(202)
     return await _answer(response, media)
 
 
@@ -169,6 +169,8 @@ async def _written(operator: OperatorService, call: op.Call, media: Media) -> by
 def _as_mesos_says(call: op.Call, error: MesosPyError) -> MesosPyError:
     wrong = isinstance(error, (NotFound, Conflict)) and error.fields.get("registered", True)
     if wrong and call.type in _BAD_REQUEST:
+        return HttpRefusal(400, error.message)
+    if isinstance(error, NotFound) and call.type in _ACCEPTED:
         return HttpRefusal(400, error.message)
     return error
 

@@ -3,7 +3,7 @@
 import pytest
 
 from mesos_py.reserved import Reservation
-from mesos_py.resources import Resources
+from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
@@ -220,6 +220,8 @@ def refined(*pairs):
         (unreserve(amount(ADS, cpus=1)), "1 wanted, 0 there"),
         (reserve(TWO, source=amount(cpus=2)), "is for operators only"),
         (Operation(type=Operation.RESERVE), "is missing"),
+        (reserve(EMPTY), "must not be empty"),
+        (unreserve(EMPTY), "must not be empty"),
         (Operation(type=Operation.CREATE), "is not supported by this master"),
         (Operation(type=Operation.GROW_VOLUME), "is not supported by this master"),
         (reserve(amount(ADS, ports=(5, 11))), "wanted"),
@@ -327,12 +329,28 @@ def test_the_outcome_is_told_until_it_is_acknowledged(world, agent, framework, o
     assert not agent.take(agent_pb2.Event.ACKNOWLEDGE_OPERATION)
 
 
-def test_an_id_is_used_once_at_a_time(agent, framework, order):
-    (offer,) = framework.offers()
-    framework.accept([offer], [reserve(amount(ADS, mem=1), "op")])
-    (refused,) = framework.refusals()
-    assert "waits for its acknowledgement" in refused.message
+def test_an_id_may_be_used_again_at_once(agent, framework, order):
+    """As in Mesos: by their uuids they are kept apart."""
+    offers = framework.offers()
+    framework.accept(offers, [reserve(amount(ADS, mem=1), "op")])
+    (second,) = ordered(agent)
+    finished(agent, second)
+    assert reconcile(framework, ("op", agent.id)) == [("op", pb.OPERATION_FINISHED)]
+    acknowledge(framework, agent, second)
     assert reconcile(framework) == [("op", pb.OPERATION_PENDING)]
+    finished(agent, order)
+    acknowledge(framework, agent, order)
+    assert reconcile(framework) == []
+
+
+@pytest.mark.parametrize(("operation_id", "why"), [("", "empty"), ("x" * 256, "longer than 255")])
+def test_an_id_is_something_and_not_too_long(agent, framework, operation_id, why):
+    (offer,) = framework.offers()
+    operation = reserve(TWO)
+    operation.id.value = operation_id
+    framework.accept([offer], [operation])
+    (status,) = statuses(framework)
+    assert why in status.message
     assert not ordered(agent)
 
 

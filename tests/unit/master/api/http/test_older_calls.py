@@ -1,6 +1,8 @@
 """/weights, /quota, /teardown, /maintenance and /machine: as tools for Mesos use them."""
 
 import json
+import re
+import urllib.parse
 
 import pytest
 
@@ -100,10 +102,55 @@ async def test_machines_go_down_and_up(master):
     assert await say(master, "/maintenance/schedule", "[]") == 400
 
 
+def mine(cpus, **fields):
+    made = {"name": "cpus", "type": "SCALAR", "scalar": {"value": cpus}}
+    return {**made, "role": "ads", "reservation": {"principal": "olga"}, **fields}
+
+
+async def change(master, path, **form):
+    """The status of a form, and the text that comes with it."""
+    head, answer = await master.ask(path, urllib.parse.urlencode(form).encode(), method="POST")
+    return head.status, answer.decode()
+
+
+async def test_reservations_come_and_go_by_forms(master):
+    agent = master.world.agent(resources="cpus:4;mem:4096")
+    form = {"slaveId": agent.id, "resources": json.dumps([mine(3)])}
+    assert await change(master, "/reserve", **form) == (202, "")
+    (row,) = (await master.page("/slaves"))["slaves"]
+    assert row["reserved_resources"]["ads"]["cpus"] == 3.0
+    assert row["unreserved_resources"]["cpus"] == 1.0
+    (full,) = row["reserved_resources_full"]["ads"]
+    assert (full["role"], full["reservation"]) == ("ads", {"principal": "olga"})
+    assert (await change(master, "/reserve", **form))[0] == 409
+    assert await change(master, "/master/unreserve", **form) == (202, "")
+    assert (await change(master, "/unreserve", **form))[0] == 409
+
+
+@pytest.mark.parametrize("path", ["/reserve", "/unreserve"])
 @pytest.mark.parametrize(
-    "path", ["/reserve", "/unreserve", "/create-volumes", "/master/destroy-volumes"]
+    ("form", "why"),
+    [
+        ({"resources": "[]"}, "slaveId: '': is missing"),
+        ({"slaveId": "{agent}"}, "resources: '': is missing"),
+        ({"slaveId": "{agent}", "resources": "x"}, "resources.*is no JSON"),
+        ({"slaveId": "{agent}", "resources": "{}"}, "resources.*must be a JSON array"),
+        ({"slaveId": "{agent}", "resources": '[{"name":[]}]'}, "name"),
+        ({"slaveId": "{agent}", "resources": "[]"}, "must not be empty"),
+        ({"slaveId": "{agent}", "resources": json.dumps([mine(1, role="*")])}, "role"),
+        ({"slaveId": "nobody", "resources": json.dumps([mine(1)])}, "agent 'nobody'"),
+    ],
 )
-async def test_reservations_and_volumes_are_refused_in_words(master, path):
+async def test_a_form_that_says_something_else_is_a_bad_request(master, path, form, why):
+    agent = master.world.agent(resources="cpus:4;mem:4096")
+    told = {name: value.replace("{agent}", agent.id) for name, value in form.items()}
+    status, answer = await change(master, path, **told)
+    assert status == 400
+    assert re.search(why, answer), answer
+
+
+@pytest.mark.parametrize("path", ["/create-volumes", "/master/destroy-volumes"])
+async def test_volumes_are_refused_in_words(master, path):
     assert await say(master, path, "slaveId=x&resources=[]") == 501
 
 

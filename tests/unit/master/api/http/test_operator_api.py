@@ -45,7 +45,7 @@ async def master():
         (JSON, b'{"type":"NO_CALL"}', 400),
         (JSON, b'{"type":1}', 400),
         (JSON, b'{"type":"UNKNOWN"}', 501),
-        (JSON, b'{"type":"RESERVE_RESOURCES"}', 501),
+        (JSON, b'{"type":"RESERVE_RESOURCES"}', 400),
         (JSON, b'{"type":"CREATE_VOLUMES"}', 501),
         (JSON, b'{"type":"TEARDOWN"}', 400),
         (JSON, b'{"type":"LIST_FILES"}', 400),
@@ -351,3 +351,27 @@ async def test_the_log_is_loud_for_as_long_as_it_was_asked_for(master):
         assert logs.level() == "warning"
     finally:
         logger.setLevel(before)
+
+
+async def test_reservations_come_and_go_and_their_agent_is_told(master):
+    agent = master.world.agent(resources="cpus:4;mem:4096")
+    info = {"type": "DYNAMIC", "role": "ads", "principal": "olga"}
+    cpus = {"name": "cpus", "type": "SCALAR", "scalar": {"value": 3}, "reservations": [info]}
+    asked = {"agent_id": {"value": agent.id}, "resources": [cpus]}
+    assert await master.call("RESERVE_RESOURCES", reserve_resources=asked) == (202, "")
+    assert agent.orders() == ["APPLY_OPERATION"]
+    _status, found = await master.call("GET_AGENTS")
+    (row,) = found["get_agents"]["agents"]
+    (mine,) = [each for each in row["total_resources"] if each["role"] == "ads"]
+    assert (mine["scalar"]["value"], mine["reservation"]) == (3.0, {"principal": "olga"})
+    assert mine["reservations"] == [info]
+    moved = {
+        **asked,
+        "source": [cpus],
+        "resources": [{**cpus, "reservations": [{**info, "role": "web"}]}],
+    }
+    assert await master.call("RESERVE_RESOURCES", reserve_resources=moved) == (202, "")
+    status, why = await master.call("UNRESERVE_RESOURCES", unreserve_resources=asked)
+    assert (status, "3 wanted, 0 there" in why) == (409, True)
+    asked["agent_id"] = {"value": "nobody"}
+    assert (await master.call("RESERVE_RESOURCES", reserve_resources=asked))[0] == 400
