@@ -14,6 +14,7 @@ from master.core.records import Agent, Executor, Framework, Offer, Task, cost_of
 from master.core.validate import executor_resources, require_role, task_resources
 from mesos_py.clock import Now
 from mesos_py.conversions import Conversion
+from mesos_py.enums import name_of
 from mesos_py.errors import (
     InsufficientResources,
     InvalidValue,
@@ -103,6 +104,10 @@ class Acceptance:
         """Plan what it makes of what is left; raises what is wrong with it and then plans
         nothing."""
         operations.check(operation)
+        if self.max_task_s is not None:
+            # It would not come back to them.
+            name = name_of(Operation.Type, operation.type)
+            raise InvalidValue("operations.type", name, "is not for what is kept for short tasks")
         conversion = reserving.asked_by_framework(self.framework, self.agent, self.role, operation)
         self.left = conversion.apply(self.left)
         self.conversions.append(conversion)

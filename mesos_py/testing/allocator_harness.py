@@ -88,6 +88,12 @@ class BookedCluster:
         assert self._free.pop(agent_id) == total, f"something is still held on {agent_id}"
         _add(self._cluster, total.plain, -1)
 
+    def convert(self, agent_id: str, consumed: Resources, converted: Resources) -> Resources:
+        """What is free there is reserved in another way; the agent's new total."""
+        self._free[agent_id] = self._free[agent_id] - consumed + converted
+        self._total[agent_id] = self._total[agent_id] - consumed + converted
+        return self._total[agent_id]
+
     def hold(self, grant: Grant) -> None:
         self._free[grant.agent_id] = self.free(grant.agent_id) - grant.resources
         self._count(grant, 1)
@@ -166,6 +172,10 @@ class AllocatorHarness:
         if "host" in changes:
             self._forget_refusals(agent_id=agent_id)
         self.allocator.tell(AgentChanged(self.agents[agent_id], "host" in changes))
+
+    def convert(self, agent_id: str, consumed: Resources, converted: Resources) -> None:
+        """What is free there is reserved in another way from now on."""
+        self.change_agent(agent_id, total=self.cluster.convert(agent_id, consumed, converted))
 
     def remove_agent(self, agent_id: str) -> None:
         """The agent and everything on it is gone."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from mesos_py.allocation import Allocator, AllocatorOptions
 from mesos_py.policy import RolePolicy
-from mesos_py.reserved import Reservation, key_of
+from mesos_py.reserved import Reservation, is_dynamic, key_of, plain_name
 from mesos_py.resources import Resources
 from mesos_py.testing.allocator_harness import AllocatorHarness, winners
 from mesos_py.testing.allocator_rules_contract import amounts
@@ -32,6 +32,36 @@ class ReservedRun(RuledRun):
             if self.dice.random() < 0.5:
                 parts.append(f"mem({role}):512;ports({role}):[1-9]")
         self.harness.agent(f"r{self._born}", ";".join(parts), rack=self.dice.choice("xyz"))
+
+
+class ConvertedRun(ReservedRun):
+    """And in other parts while they run."""
+
+    def __init__(
+        self, harness: AllocatorHarness, dice: random.Random, explain: bool = False
+    ) -> None:
+        super().__init__(harness, dice, explain)
+        self._choices += [(3, self._convert)]
+
+    def _convert(self) -> None:
+        """Something that is free is reserved, or no more."""
+        if not self.harness.agents:
+            return
+        agent_id = self.dice.choice(sorted(self.harness.agents))
+        free = self.harness.cluster.free(agent_id)
+        cpus = {key: milli for key, milli in free.scalars.items() if plain_name(key) == "cpus"}
+        if not cpus:
+            return
+        key = self.dice.choice(sorted(cpus))
+        milli = self.dice.choice((cpus[key], min(1000, cpus[key])))
+        made = key_of("cpus", (Reservation(self.dice.choice(self.roles), "dynamic"),))
+        other = "cpus" if is_dynamic(key) else made
+        if key == "cpus" or is_dynamic(key):
+            self.harness.convert(agent_id, Resources({key: milli}), Resources({other: milli}))
+
+
+def amounts_of(text: str) -> Resources:
+    return Resources.parse_reserved(text)
 
 
 class AllocatorReservedContract:
@@ -99,6 +129,33 @@ class AllocatorReservedContract:
             {"f": 4, "g": 6},
         )
 
+    def test_what_is_reserved_while_the_agent_runs_goes_to_its_role_alone(self) -> None:
+        h = self._harness()
+        h.agent("one", "cpus:4;mem:100")
+        mine = Resources({key_of("cpus", (Reservation("a", "dynamic", "alice"),)): 3000})
+        h.convert("one", amounts_of("cpus:3"), mine)
+        h.framework("g", "b")
+        (grant,) = h.cycle()
+        assert grant.resources == amounts_of("cpus:1;mem:100")
+        h.framework("f", "a")
+        (grant,) = h.cycle()
+        assert (grant.framework_id, grant.resources) == ("f", mine)
+        h.decline(grant, seconds=60)
+        h.convert("one", mine, amounts_of("cpus:3"))
+        assert sum(grant.resources.scalar("cpus") for grant in h.cycles()) == 3
+
+    def test_what_is_left_of_an_agent_is_offered_when_the_rest_is_reserved(self) -> None:
+        h = self._harness()
+        h.framework("g", "b")
+        h.agent("one", "cpus:4;mem:100")
+        (grant,) = h.cycle()
+        h.decline(grant, seconds=60)
+        mine = Resources({key_of("cpus", (Reservation("b", "dynamic"),)): 3000})
+        h.convert("one", amounts_of("cpus:3"), mine)
+        # It was refused without that: what is reserved now is something else.
+        (again,) = h.cycle()
+        assert again.resources.contains(mine)
+
     def test_it_counts_in_the_share_of_who_holds_it(self) -> None:
         h = self._harness()
         h.framework("f", "a")
@@ -159,6 +216,13 @@ class AllocatorReservedContract:
         granted = {grant.max_task_s is None: grant.resources for grant in h.cycle()}
         assert granted[True] == Resources.parse_reserved("cpus:4;mem:50;cpus(a):4")
         assert granted[False] == Resources.parse("cpus:4;mem:50")
+
+    def test_random_histories_in_which_reservations_change_keep_the_rules(self) -> None:
+        for seed in self.reserved_seeds[:4]:
+            dice = random.Random(seed)
+            options = random_options(dice)
+            h = AllocatorHarness(self.make(options), options)
+            ConvertedRun(h, dice).go(self.reserved_steps)
 
     def test_random_histories_with_reserved_agents_keep_the_rules(self) -> None:
         for seed in self.reserved_seeds:

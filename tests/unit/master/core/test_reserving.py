@@ -2,6 +2,8 @@
 
 import pytest
 
+from master.allocator.base import AllocatorOptions
+from master.allocator.drf import DrfAllocator
 from mesos_py.reserved import Reservation
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import agent_pb2
@@ -263,6 +265,19 @@ def test_the_role_of_a_resource_is_that_of_its_offer(agent, framework):
     operation.reserve.resources[0].allocation_info.role = "web"
     framework.accept([offer], [operation])
     assert "the offers are of ads" in framework.refusals()[0].message
+
+
+def test_room_for_short_tasks_is_kept_for_them():
+    options = AllocatorOptions(short_share=0.5, short_max_s=60.0)
+    world = World(allocator=DrfAllocator(options))
+    agent = world.agent(resources="cpus:4;mem:400")
+    framework = world.framework(role="ads")
+    (short,) = [each for each in framework.offers() if each.HasField("max_task_duration")]
+    framework.accept([short], [reserve(amount(by("ads"), cpus=1), "op")])
+    (status,) = statuses(framework)
+    assert "kept for short tasks" in status.message
+    assert not ordered(agent)
+    world.check()
 
 
 def test_an_older_agent_is_not_sent_any(world):
