@@ -79,7 +79,7 @@ def agent(make_agent):
 @pytest.fixture
 def lasting_agent(make_agent):
     """An agent of a framework with checkpointing."""
-    with make_agent(checkpoint=True) as fake:
+    with make_agent(checkpoint=True, recovery_timeout_s=600.0) as fake:
         yield fake
 
 
