@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 
 import pytest
 from pyroute2 import IPRoute
@@ -97,6 +98,22 @@ def test_the_network_none_has_nothing_but_loopback(here):
             assert inside.do(lambda: greet("127.0.0.1", 8080)) == "alone"
         assert network.usage("c1") == {}
     assert device_names() == PLAIN
+
+
+def test_one_more_process_enters_the_namespace_of_the_first(here):
+    network = isolator()
+    with running(network, container("c1")) as [inside]:
+        first = inside.do(lambda: subprocess.Popen(["/bin/sleep", "600"]))
+        try:
+            assert network.join("c1", first.pid) == Preparation(
+                environment={"MESOS_CONTAINER_IP": "10.213.0.2"},
+                namespaces=(f"/proc/{first.pid}/ns/net",),
+            )
+        finally:
+            first.kill()
+            first.wait()
+    assert network.join("c2", os.getpid()) == Preparation()
+    network.close()
 
 
 # ---- Ports --------------------------------------------------------------------------
