@@ -172,7 +172,7 @@ class AgentDaemon:
         stack.push_async_callback(self._end_launcher, launcher)
         prober = prober_of(stack, core, shell, launcher, self._docker)
         router = Router(launcher, self._docker)
-        nested = Nested(core.state, launcher, router, self._is_docker)
+        nested = Nested(core.state, launcher, shell.container_unwanted, self._is_docker)
         shell.wire(link, router, executors, files, prober, nested)
         docker_saved, others = containerizers.split(saved, flags.containerizers)
         if self._docker is not None:

@@ -26,6 +26,7 @@ from agent.core.effects import (
     SendExecutor,
     SendMaster,
     SentAway,
+    Signal,
     StartProbe,
     Stop,
     StopProbe,
@@ -277,6 +278,11 @@ class Shell:
         )
 
     def containers_told(self) -> None:
+        self._act()
+
+    def container_unwanted(self, container_id: str, signal: Signal) -> None:
+        """An operator has it ended."""
+        self.core.on_container_unwanted(container_id, signal, self._now())
         self._act()
 
     # ---- Carrying out -------------------------------------------------------------

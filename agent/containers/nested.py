@@ -14,7 +14,6 @@ from typing import Final, Protocol
 
 from agent.containers import sandbox
 from agent.containers.isolating import Isolating
-from agent.containers.router import Containers
 from agent.containers.session import Session
 from agent.containers.spawn import StartRequest
 from agent.containers.users import Users
@@ -82,13 +81,13 @@ class Nested:
         self,
         state: AgentState,
         launcher: Host,
-        containers: Containers,
+        end: Callable[[str, Signal], None],
         is_docker: Callable[[str], bool],
     ) -> None:
-        """`containers`: who runs those of tasks and executors."""
+        """`end`: has the container of a task or an executor ended."""
         self._s = state
         self._launcher = launcher
-        self._containers = containers
+        self._end = end
         self._is_docker = is_docker
         # By the outermost container, in the order in which they were launched or ended.
         self._of: dict[str, dict[Names, _Container]] = {}
@@ -353,8 +352,8 @@ class Nested:
         if number not in (Signal.TERM, Signal.KILL):
             text = "must be 15 or 9 for the container of a task or an executor"
             raise InvalidValue("signal", number, text)
-        self._containers.kill(names[0], Signal(number))
-        self._containers.flush()
+        # By whoever sees to it that KILL follows TERM.
+        self._end(names[0], Signal(number))
 
     def _signal(self, container: _Container, number: int) -> None:
         if container.pid:

@@ -17,7 +17,7 @@ from agent.core import (
     recovery,
     registration,
 )
-from agent.core.effects import Effect, ExecutorKey, SentAway, Stop, TaskKey
+from agent.core.effects import Effect, ExecutorKey, SentAway, Signal, Stop, TaskKey
 from agent.core.health import Outcome
 from agent.core.journal import Change, Kind
 from agent.core.records import Exit, KillCause, Place, Reason
@@ -306,6 +306,9 @@ class AgentCore:
         """It took more than it was given (isolators).  Not `fatal`: and goes on."""
         note = containers.over_limit if fatal else containers.hurt
         note(self.state, container_id, reason, message, limitation, now)
+
+    def on_container_unwanted(self, container_id: str, signal: Signal, now: Now) -> None:
+        containers.unwanted(self.state, container_id, signal, now)
 
     def on_probe_ended(
         self, container_id: str, kind: str, number: int, outcome: Outcome, now: Now

@@ -40,10 +40,14 @@ def kill(s: AgentState, task: Task, policy: pb.KillPolicy | None, now: Now) -> N
 
 def shut_down(s: AgentState, executor: Executor, now: Now) -> None:
     """The agent or the framework ends: like a kill, with the grace of a shutdown."""
+    _end(s, executor, shutdown_grace_s(s, executor), now)
+
+
+def shutdown_grace_s(s: AgentState, executor: Executor) -> float:
     grace_s = s.settings.executor_shutdown_grace_s
     for task in executor.tasks.values():
         grace_s = _task_grace_s(task, grace_s)
-    _end(s, executor, grace_s, now)
+    return grace_s
 
 
 def _end(s: AgentState, executor: Executor, grace_s: float, now: Now) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from agent.core import checks, commands, executors
+from agent.core.effects import Signal
+from agent.core.environment import shutdown_grace_s
 from agent.core.records import Cause, Exit, Reason
 from agent.core.state import AgentState
 from mesos_py.clock import Now
@@ -59,6 +61,22 @@ def ended(s: AgentState, container_id: str, exit: Exit, now: Now) -> None:
         commands.ended(s, executor, exit, now)
     s.forget(executor)
     say_if_stopped(s)
+
+
+def unwanted(s: AgentState, container_id: str, signal: Signal, now: Now) -> None:
+    """An operator has it ended, as if it had by itself: by KILL at once, by TERM with the grace
+    of a shutdown.  Nobody has its tasks killed: they end as it does."""
+    executor = s.containers.get(container_id)
+    if executor is None:
+        s.drop("unknown container is unwanted", container=container_id)
+        return
+    grace_s = 0.0
+    if signal is Signal.TERM and executor.info is not None:
+        grace_s = shutdown_grace_s(s, executor.info)
+    elif signal is Signal.TERM:
+        grace_s = commands.shutdown_grace_s(s, executor)
+    s.timers.cancel(("registration", container_id))
+    s.end(executor, grace_s, now)
 
 
 def over_limit(

@@ -20,10 +20,9 @@ from agent.containers.nested import Nested
 from agent.containers.session import Session
 from agent.containers.users import Users
 from agent.containers.within import Within
-from agent.core.effects import ContainerSpec, Signal
+from agent.core.effects import Signal
 from agent.core.nested import Wanted
 from agent.core.records import Exit
-from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import AgentWorld, command
 
@@ -90,23 +89,12 @@ class Host:
 
     def flush(self) -> None: ...
 
-    # ---- As one who runs the containers of tasks --------------------------------------
-
-    def launch(self, spec: ContainerSpec) -> None:
-        raise AssertionError(spec)
-
-    def kill(self, container_id: str, number: Signal) -> None:
+    def end(self, container_id: str, number: Signal) -> None:
         self.killed.append((container_id, number))
-
-    def update(self, container_id: str, resources: Resources) -> None:
-        raise AssertionError(container_id, resources)
-
-    def forget(self, container_id: str) -> None:
-        raise AssertionError(container_id)
 
 
 def within(world: AgentWorld, host: Host) -> Nested:
-    return Nested(world.core.state, host, host, {"docker"}.__contains__)
+    return Nested(world.core.state, host, host.end, {"docker"}.__contains__)
 
 
 class NestedScene:

@@ -11,6 +11,7 @@ from agent.api import shell as shells
 from agent.api.shell import Shell
 from agent.checkpoint.store import CheckpointUnwritable
 from agent.core.agent import AgentCore
+from agent.core.effects import Signal
 from agent.core.state import Settings
 from mesos_py.clock import SystemClock
 from mesos_py.metrics import Metrics
@@ -102,6 +103,13 @@ async def test_what_fills_the_disk_can_be_killed(shell, disk, launcher):
     shell.master_said([run("t")])
     disk.full = True
     shell.master_said([kill("t")])
+    assert launcher.done == ["launch", "kill"]
+
+
+async def test_what_an_operator_has_ended_is_ended(shell, launcher):
+    shell.master_said([run("t")])
+    (container_id,) = shell.core.state.containers
+    shell.container_unwanted(container_id, Signal.TERM)
     assert launcher.done == ["launch", "kill"]
 
 
