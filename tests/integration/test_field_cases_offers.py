@@ -52,6 +52,9 @@ def test_a_silent_frameworks_offer_goes_to_the_one_that_waits(tmp_path):
             offer = silent.offer()
             with Framework(cluster.address, "waiting") as waiting:
                 taken = waiting.offer("a")
+                # At once: it, too, is there for a second only.
+                task = waiting.task("true", taken)
+                waiting.driver.launch_tasks(taken, task)
                 assert what(taken) == Resources.from_proto("offer", offer.resources)
                 rescinded = silent.event(silent.Event.RESCIND).rescind
                 assert rescinded.offer_id == offer.id
@@ -64,8 +67,6 @@ def test_a_silent_frameworks_offer_goes_to_the_one_that_waits(tmp_path):
                 assert dropped.state == TASK_DROPPED
                 assert dropped.reason == TaskStatus.REASON_INVALID_OFFERS
                 assert "offer gone: not answered within 1 s" in dropped.message
-                task = waiting.task("true", taken)
-                waiting.driver.launch_tasks(taken, task)
                 waiting.status(task.task_id.value, TASK_FINISHED)
             silent.teardown()
         assert not (tmp_path / "ran").exists()
