@@ -65,6 +65,8 @@ class Acceptance:
         limits = [offer.max_task_s for offer in offers if offer.max_task_s is not None]
         self.max_task_s = min(limits, default=None)
         self.left: Resources = total(offer.resources for offer in offers)
+        # What the agent will have, and how it comes to that.
+        self.total: Resources = agent.total
         self.conversions: list[Conversion] = []
         self.claims: list[tuple[Holder, Resources]] = []
         self.tasks: dict[str, Task] = {}
@@ -73,6 +75,8 @@ class Acceptance:
         self.errors: list[tuple[pb.TaskInfo, Reason, MesosPyError]] = []
         # Of all groups of the call, refused ones too.
         self._group_bytes = 0
+        # Of planned operations that have an id.
+        self._operation_bytes = 0
         self._multi_role = framework.multi_role
 
     def take(self, c: Cluster, info: pb.TaskInfo, now: Now) -> None:
@@ -103,15 +107,18 @@ class Acceptance:
     def convert(self, operation: pb.Offer.Operation) -> None:
         """Plan what it makes of what is left; raises what is wrong with it and then plans
         nothing."""
-        operations.check(operation)
+        operations.check(self.agent, operation, self._operation_bytes)
         if self.max_task_s is not None:
             # It would not come back to them.
             name = name_of(Operation.Type, operation.type)
             raise InvalidValue("operations.type", name, "is not for what is kept for short tasks")
         conversion = reserving.asked_by_framework(self.framework, self.agent, self.role, operation)
-        self.left = conversion.apply(self.left)
+        left, then = conversion.apply(self.left), conversion.apply(self.total)
+        reserving.require_bounds(operation, then)
+        self.left, self.total = left, then
         self.conversions.append(conversion)
         self.orders.append(Order(operation=operation))
+        self._operation_bytes += operation.ByteSize() if operation.HasField("id") else 0
 
     def _back_to(self, left: Resources, claims: int, tasks: int, executors: int) -> None:
         """Forget what was planned since there were so many."""

@@ -8,27 +8,38 @@ too, and a new master learns it from the agent.  An operation without an id is s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Operation
 from mesos_py.clock import Now
-from mesos_py.errors import InvalidValue, MesosPyError, shortened
+from mesos_py.errors import InvalidValue, MesosPyError, TooLarge, shortened
 from mesos_py.ids import MAX_ID_BYTES, UUID_BYTES
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 
+# All of them are in each registration of their agent.
+MAX_WAITING_BYTES: Final = 1024 * 1024
 State: TypeAlias = pb.OperationState.ValueType
 
 # ---- To the agent --------------------------------------------------------------------
 
 
-def check(operation: pb.Offer.Operation) -> None:
-    """Raises InvalidValue for an id that cannot be given to an operation.  As in Mesos, it
-    may look like anything, and be that of another operation as well."""
+def check(agent: Agent, operation: pb.Offer.Operation, planned_bytes: int) -> None:
+    """Raises InvalidValue for an id that cannot be given to an operation, and TooLarge when the
+    agent has enough of those that have one, with `planned_bytes` of the same call.
+
+    As in Mesos, an id may look like anything, and be that of another operation as well.
+    """
+    if not operation.HasField("id"):
+        return
+    waiting = sum(each.message.ByteSize() for each in agent.operations.values())
+    if waiting + planned_bytes + operation.ByteSize() > MAX_WAITING_BYTES:
+        text = f"agent {agent.agent_id} has {len(agent.operations)} operations whose outcome"
+        raise TooLarge(f"{text} was not acknowledged", field="operations")
     operation_id = operation.id.value
-    if operation.HasField("id") and not operation_id:
+    if not operation_id:
         raise InvalidValue("operations.id", operation_id, "must not be empty")
     if len(operation_id.encode()) > MAX_ID_BYTES:
         reason = f"is longer than {MAX_ID_BYTES} bytes"

@@ -16,13 +16,15 @@ from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Offer
 from mesos_py import reserved
 from mesos_py.clock import Now
-from mesos_py.conversions import Conversion, conversion_of
+from mesos_py.conversions import Conversion, conversion_of, reserved_part
 from mesos_py.enums import name_of
-from mesos_py.errors import Conflict, InvalidValue, NotFound, Refused
+from mesos_py.errors import Conflict, InvalidValue, NotFound, Refused, TooLarge
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
 Operation = pb.Offer.Operation
+# All of it is in each registration of its agent.
+MAX_BYTES: Final = 256 * 1024
 KINDS: Final = frozenset({Operation.RESERVE, Operation.UNRESERVE})
 _CAPABLE: Final = pb.AgentInfo.Capability.AGENT_OPERATION_FEEDBACK
 
@@ -76,12 +78,23 @@ def _require_role_of_offer(operation: pb.Offer.Operation, role: str) -> None:
             raise InvalidValue(where, given, f"the offers are of {role}")
 
 
+def require_bounds(operation: pb.Offer.Operation, resources: Resources) -> None:
+    """Raises TooLarge for RESERVE on an agent that would have `resources`, and more to say of
+    what is reserved than it may."""
+    if operation.type != Operation.RESERVE:
+        return
+    size = sum(each.ByteSize() for each in reserved_part(resources).to_proto())
+    if size > MAX_BYTES:
+        text = f"what is reserved there would be {size} bytes, at most {MAX_BYTES} are kept"
+        raise TooLarge(text, field="resources")
+
+
 def carry_out(c: Cluster, agent_id: str, operation: pb.Offer.Operation, now: Now) -> None:
     """The same for an operator: of what is free, and of what is on offer, which is rescinded
     as far as it takes.  As in Mesos it is done when this returns, but for the agent.
 
-    Raises NotFound, InvalidValue, Refused if the agent is too old, and Conflict where there is
-    not as much that nobody uses; nothing has changed then.
+    Raises NotFound, InvalidValue, TooLarge, Refused if the agent is too old, and Conflict where
+    there is not as much that nobody uses; nothing has changed then.
     """
     agent = c.agents.get(agent_id)
     if agent is None or agent.unreachable is not None:
@@ -91,19 +104,24 @@ def carry_out(c: Cluster, agent_id: str, operation: pb.Offer.Operation, now: Now
     require_capable(agent)
     if not agent.connected:
         raise Conflict("the agent is disconnected", agent=agent_id)
+    _require_unused(c, agent, conversion.consumed)
+    require_bounds(operation, conversion.apply(agent.total))
     _make_room(c, agent, conversion.consumed, now)
     c.ledger.claim(agent_id, [], conversions=[conversion])
     operations.order(c, agent, None, operation)
     changed(c, agent, now)
 
 
-def _make_room(c: Cluster, agent: Agent, wanted: Resources, now: Now) -> None:
-    ledger, agent_id = c.ledger, agent.agent_id
-    unused = ledger.free(agent_id) + ledger.offered(agent_id)
+def _require_unused(c: Cluster, agent: Agent, wanted: Resources) -> None:
+    unused = c.ledger.free(agent.agent_id) + c.ledger.offered(agent.agent_id)
     if not unused.contains(wanted):
         name, asked, there = unused.shortfalls(wanted)[0]
         text = f"{name}: {asked} wanted, {there} there that nobody uses"
-        raise Conflict(text, agent=agent_id, field=name, value=asked)
+        raise Conflict(text, agent=agent.agent_id, field=name, value=asked)
+
+
+def _make_room(c: Cluster, agent: Agent, wanted: Resources, now: Now) -> None:
+    ledger, agent_id = c.ledger, agent.agent_id
     for offer in sorted(map(c.offers.__getitem__, agent.offers), key=_newest):
         lacking = {name for name, _, _ in ledger.free(agent_id).shortfalls(wanted)}
         if lacking.intersection(offer.resources.names()):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from mesos_py.reserved import Reservation, Stack, key_of
 from mesos_py.resources import Resources
+from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
+from tests.kit.core import FakeAgent, FakeFramework
 
 Operation = pb.Offer.Operation
 
@@ -45,3 +48,47 @@ def _named(operation: pb.Offer.Operation, operation_id: str) -> pb.Offer.Operati
 
 def launch(*tasks: pb.TaskInfo) -> pb.Offer.Operation:
     return Operation(type=Operation.LAUNCH, launch=Operation.Launch(task_infos=tasks))
+
+
+# ---- Streams of tests.kit.core ----------------------------------------------
+
+
+def statuses(framework: FakeFramework) -> list[pb.OperationStatus]:
+    """Of operations: what has come since the last time, and updates of tasks are kept out."""
+    return [
+        event.update_operation_status.status
+        for event in framework.take()
+        if event.type == sched.Event.UPDATE_OPERATION_STATUS
+    ]
+
+
+def finished(agent: FakeAgent, order: pb.Operation) -> pb.Operation:
+    """The agent has carried it out, and says so."""
+    operation = pb.Operation()
+    operation.CopyFrom(order)
+    status = operation.latest_status
+    status.state = pb.OPERATION_FINISHED
+    status.operation_id.CopyFrom(operation.info.id)
+    status.uuid.CopyFrom(operation.uuid)
+    tell(agent, operation)
+    return operation
+
+
+def tell(agent: FakeAgent, operation: pb.Operation) -> None:
+    update = agent_pb2.Call.UpdateOperation(operation=operation)
+    agent.call(type=agent_pb2.Call.UPDATE_OPERATION, update_operation=update)
+
+
+def ordered(agent: FakeAgent) -> list[pb.Operation]:
+    """The operations that the agent was sent since the last time."""
+    kind = agent_pb2.Event.APPLY_OPERATION
+    return [event.apply_operation.operation for event in agent.take(kind)]
+
+
+def acknowledge(framework: FakeFramework, agent: FakeAgent, operation: pb.Operation) -> None:
+    framework.call(
+        type=sched.Call.ACKNOWLEDGE_OPERATION_STATUS,
+        acknowledge_operation_status=sched.Call.AcknowledgeOperationStatus(
+            agent_id=agent.info.id, uuid=operation.uuid.value, operation_id=operation.info.id
+        ),
+    )

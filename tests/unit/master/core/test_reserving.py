@@ -4,13 +4,14 @@ import pytest
 
 from master.allocator.base import AllocatorOptions
 from master.allocator.drf import DrfAllocator
+from master.core import reserving
 from mesos_py.reserved import Reservation
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import FakeAgent, World
-from tests.kit.reserving import Operation, amount, by, launch, reserve, unreserve
+from tests.kit.reserving import Operation, amount, by, launch, ordered, reserve, statuses, unreserve
 
 Capability = pb.FrameworkInfo.Capability
 REFINES = [Capability(type=Capability.RESERVATION_REFINEMENT)]
@@ -41,47 +42,6 @@ def agent(world):
 @pytest.fixture
 def framework(world, agent):
     return world.framework(role="ads", principal="alice", failover_timeout=60)
-
-
-def statuses(framework):
-    """Of operations: what has come since the last time, and updates of tasks are kept out."""
-    return [
-        event.update_operation_status.status
-        for event in framework.take()
-        if event.type == sched.Event.UPDATE_OPERATION_STATUS
-    ]
-
-
-def finished(agent, order):
-    """The agent has carried it out, and says so."""
-    operation = pb.Operation()
-    operation.CopyFrom(order)
-    status = operation.latest_status
-    status.state = pb.OPERATION_FINISHED
-    status.operation_id.CopyFrom(operation.info.id)
-    status.uuid.CopyFrom(operation.uuid)
-    tell(agent, operation)
-    return operation
-
-
-def tell(agent, operation):
-    update = agent_pb2.Call.UpdateOperation(operation=operation)
-    agent.call(type=agent_pb2.Call.UPDATE_OPERATION, update_operation=update)
-
-
-def ordered(agent):
-    """The operations that the agent was sent since the last time."""
-    kind = agent_pb2.Event.APPLY_OPERATION
-    return [event.apply_operation.operation for event in agent.take(kind)]
-
-
-def acknowledge(framework, agent, operation):
-    framework.call(
-        type=sched.Call.ACKNOWLEDGE_OPERATION_STATUS,
-        acknowledge_operation_status=sched.Call.AcknowledgeOperationStatus(
-            agent_id=agent.info.id, uuid=operation.uuid.value, operation_id=operation.info.id
-        ),
-    )
 
 
 # ---- What they change ----------------------------------------------------------------
@@ -292,6 +252,17 @@ def test_an_older_agent_is_not_sent_any(world):
     assert not ordered(agent)
 
 
+def test_what_an_agent_has_to_say_of_reservations_is_bounded(monkeypatch, agent, framework):
+    (offer,) = framework.offers()
+    wordy = amount(by("ads", "alice", {"k": "v" * 200}), cpus=1)
+    monkeypatch.setattr(reserving, "MAX_BYTES", 250)
+    framework.accept([offer], [reserve(amount(ADS, cpus=1)), reserve(wordy), unreserve(TWO)])
+    first, second = framework.refusals()
+    assert "at most 250 are kept" in first.message
+    assert "2 wanted, 1 there" in second.message
+    assert len(ordered(agent)) == 1
+
+
 def test_a_launch_has_no_id(world, agent, framework):
     (offer,) = framework.offers()
     operation = launch(world.task("t1", agent.id))
@@ -300,164 +271,6 @@ def test_a_launch_has_no_id(world, agent, framework):
     (update,) = framework.updates()
     assert (update.state, update.reason) == (pb.TASK_ERROR, pb.TaskStatus.REASON_TASK_INVALID)
     assert not agent.take(agent_pb2.Event.RUN_TASKS)
-
-
-# ---- Feedback ------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def order(world, agent, framework):
-    """An operation with an id, as the agent was sent it."""
-    (offer,) = framework.offers()
-    framework.accept([offer], [reserve(TWO, "op")])
-    (order,) = ordered(agent)
-    assert not statuses(framework)
-    return order
-
-
-def reconcile(framework, *asked):
-    framework.take()
-    call = sched.Call.ReconcileOperations()
-    for operation_id, agent_id in asked:
-        item = call.operations.add(operation_id=pb.OperationID(value=operation_id))
-        if agent_id:
-            item.agent_id.value = agent_id
-    framework.call(type=sched.Call.RECONCILE_OPERATIONS, reconcile_operations=call)
-    return [(each.operation_id.value, each.state) for each in statuses(framework)]
-
-
-def test_the_outcome_is_told_until_it_is_acknowledged(world, agent, framework, order):
-    assert reconcile(framework) == [("op", pb.OPERATION_PENDING)]
-    operation = finished(agent, order)
-    (status,) = statuses(framework)
-    assert status.state == pb.OPERATION_FINISHED
-    assert status.uuid.value == order.uuid.value
-    assert status.agent_id.value == agent.id
-    tell(agent, operation)
-    assert len(statuses(framework)) == 1
-    assert reconcile(framework) == [("op", pb.OPERATION_FINISHED)]
-    acknowledge(framework, agent, order)
-    (event,) = agent.take(agent_pb2.Event.ACKNOWLEDGE_OPERATION)
-    assert event.acknowledge_operation.uuid == order.uuid
-    assert reconcile(framework, ("op", agent.id)) == [("op", pb.OPERATION_UNKNOWN)]
-    acknowledge(framework, agent, order)
-    assert not agent.take(agent_pb2.Event.ACKNOWLEDGE_OPERATION)
-
-
-def test_an_id_may_be_used_again_at_once(agent, framework, order):
-    """As in Mesos: by their uuids they are kept apart."""
-    offers = framework.offers()
-    framework.accept(offers, [reserve(amount(ADS, mem=1), "op")])
-    (second,) = ordered(agent)
-    finished(agent, second)
-    assert reconcile(framework, ("op", agent.id)) == [("op", pb.OPERATION_FINISHED)]
-    acknowledge(framework, agent, second)
-    assert reconcile(framework) == [("op", pb.OPERATION_PENDING)]
-    finished(agent, order)
-    acknowledge(framework, agent, order)
-    assert reconcile(framework) == []
-
-
-@pytest.mark.parametrize(("operation_id", "why"), [("", "empty"), ("x" * 256, "longer than 255")])
-def test_an_id_is_something_and_not_too_long(agent, framework, operation_id, why):
-    (offer,) = framework.offers()
-    operation = reserve(TWO)
-    operation.id.value = operation_id
-    framework.accept([offer], [operation])
-    (status,) = statuses(framework)
-    assert why in status.message
-    assert not ordered(agent)
-
-
-def test_an_accept_that_comes_twice_says_nothing_of_an_operation_under_way(framework, order):
-    framework.accept([pb.Offer(id=pb.OfferID(value="gone"))], [reserve(TWO, "op")])
-    assert not statuses(framework)
-    framework.accept([pb.Offer(id=pb.OfferID(value="gone"))], [reserve(TWO, "other")])
-    (status,) = statuses(framework)
-    assert (status.operation_id.value, status.state) == ("other", pb.OPERATION_ERROR)
-
-
-def test_one_that_did_not_reach_its_agent_is_dropped(world, agent, framework, order):
-    agent.disconnect()
-    agent.register()
-    (status,) = statuses(framework)
-    assert (status.operation_id.value, status.state) == ("op", pb.OPERATION_DROPPED)
-    assert world.cluster.ledger.total(agent.id) == free_total("cpus:4;mem:400;ports:[1-10]")
-    assert reconcile(framework, ("op", agent.id)) == [("op", pb.OPERATION_UNKNOWN)]
-
-
-def test_one_that_did_is_known_from_its_agent(world, agent, framework, order):
-    agent.disconnect()
-    operation = pb.Operation()
-    operation.CopyFrom(order)
-    operation.latest_status.state = pb.OPERATION_FINISHED
-    agent.register(reserved=TWO.to_proto(), operations=[operation])
-    assert not statuses(framework)
-    assert reconcile(framework) == [("op", pb.OPERATION_FINISHED)]
-    assert world.cluster.ledger.total(agent.id).contains(TWO)
-
-
-def test_a_new_master_learns_it_from_the_agent(agent, framework, order):
-    operation = pb.Operation()
-    operation.CopyFrom(order)
-    operation.latest_status.state = pb.OPERATION_FINISHED
-    new = World()
-    agent.world = framework.world = new
-    named = [framework.info]
-    agent.register(reserved=TWO.to_proto(), operations=[operation], frameworks=named)
-    assert new.cluster.frameworks[framework.id].recovered
-    framework.subscribe()
-    agent.take()
-    finished(agent, order)
-    (status,) = statuses(framework)
-    assert status.uuid.value == order.uuid.value
-    acknowledge(framework, agent, order)
-    assert agent.orders() == ["ACKNOWLEDGE_OPERATION"]
-    (offer,) = framework.offers()
-    assert of(offer.resources).contains(TWO)
-    new.check()
-
-
-def test_a_scheduler_that_comes_back_has_it_repeated(agent, framework, order):
-    framework.disconnect()
-    framework.subscribe()
-    assert "REPEAT_UPDATES" in agent.orders()
-
-
-def test_nobody_acknowledges_for_a_framework_that_is_gone(world, agent, framework, order):
-    framework.call(type=sched.Call.TEARDOWN)
-    assert agent.orders() == ["SHUTDOWN_FRAMEWORK"]
-    finished(agent, order)
-    (event,) = agent.take(agent_pb2.Event.ACKNOWLEDGE_OPERATION)
-    assert event.acknowledge_operation.uuid == order.uuid
-    assert world.cluster.ledger.total(agent.id).contains(TWO)
-    assert not world.cluster.agents[agent.id].operations
-
-
-def test_an_agent_that_is_cut_off_takes_its_operations_along(world, agent, framework, order):
-    agent.disconnect()
-    world.advance(3600)
-    (status,) = statuses(framework)
-    assert status.state == pb.OPERATION_UNREACHABLE
-    assert reconcile(framework, ("op", agent.id)) == [("op", pb.OPERATION_UNREACHABLE)]
-    assert not framework.world.cluster.frameworks[framework.id].operations
-
-
-def test_an_agent_that_cannot_do_what_was_ordered_has_to_register_again(
-    world, agent, framework, order
-):
-    operation = pb.Operation()
-    operation.CopyFrom(order)
-    operation.latest_status.state = pb.OPERATION_DROPPED
-    operation.latest_status.message = "cpus: 2 wanted, 1 there"
-    link = agent.link
-    tell(agent, operation)
-    (status,) = statuses(framework)
-    assert status.state == pb.OPERATION_DROPPED
-    assert not status.HasField("uuid")
-    assert link in world.outbox.closed
-    agent.register()
-    assert world.cluster.ledger.total(agent.id) == free_total("cpus:4;mem:400;ports:[1-10]")
 
 
 # ---- Agents that come back --------------------------------------------------------------------
