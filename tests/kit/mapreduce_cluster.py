@@ -23,7 +23,7 @@ from tests.kit.local import MESOS_PY
 from tests.kit.waiting import until
 
 JOB: Final = "job_20261128141500_0001"
-LIMIT_S: Final = 120.0
+LIMIT_S: Final = 300.0
 _ENDED: Final = ("succeeded", "failed", "killed")
 
 _WORDS: Final = """\
