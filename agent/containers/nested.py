@@ -265,6 +265,11 @@ class Nested:
             above = self._find(names[:-1])
             if above is None or not above.alive or above.gives is None:
                 raise _no_parent(names, "does not exist")
+            if not above.pid:
+                raise _no_parent(names, "has not started yet")
+            if above.exit is not None:
+                # What is within it was told to end when it did.
+                raise _no_parent(names, "is ending")
             return executor, above.gives
         if executor is None:
             raise _no_parent(names, "does not exist")

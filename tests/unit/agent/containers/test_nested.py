@@ -148,6 +148,28 @@ async def test_what_it_would_be_in_must_be_there(scene):
     assert scene.host.sent == []
 
 
+async def test_nothing_is_launched_within_what_has_ended_and_waits_for_the_others(scene):
+    await scene.launch("m")
+    await scene.launch("m", "z")
+    scene.ended("m", status=9)
+    with pytest.raises(InvalidValue, match=r"^container_id.parent: 'c1.m': is ending"):
+        await scene.launch("m", "y")
+    scene.ended("m", "z", status=9)
+    assert await over(scene, "m") == Exit(9)
+
+
+async def test_nothing_is_launched_within_what_may_yet_fail_to_start(scene):
+    scene.host.silent = True
+    launching = asyncio.create_task(scene.launch("m"))
+    await asked(scene)
+    with pytest.raises(InvalidValue, match=r"^container_id.parent: 'c1.m': has not started yet"):
+        await scene.launch("m", "z")
+    scene.host.within.heard("probed", scene.mark("m"), [None, "", "no such file"])
+    with pytest.raises(InvalidValue, match="no such file"):
+        await launching
+    assert len([each for each in scene.host.sent if each[0] == "within"]) == 1
+
+
 async def test_whoever_asks_can_name_no_directory_but_its_own(tmp_path: Path):
     scene = NestedScene(tmp_path)
     sandbox = tmp_path.joinpath(*scene.world.specs()[-1].sandbox)
