@@ -92,11 +92,17 @@ def _created(root: int, names: list[str], uid: int, gid: int) -> int:
 
 
 def open_output(sandbox: int, name: str, uid: int, gid: int) -> int:
-    """Open a file that a task's output is appended to, made if it is not there."""
+    """Open a file that a task's output is appended to, made if it is not there.
+
+    One of somebody else that was linked in is refused with EACCES: it would be given away.
+    """
     fd = os.open(check_part(name), _APPEND, 0o644, dir_fd=sandbox)
     try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "is no regular file", name)
+        if found.st_nlink > 1 and (found.st_uid, found.st_gid) != (uid, gid):
+            raise OSError(errno.EACCES, "is a link to somebody else's file", name)
         _give(fd, uid, gid)
         # The task expects a file that blocks.
         os.set_blocking(fd, True)

@@ -70,6 +70,17 @@ def test_a_link_in_place_of_stdout_is_not_written_through(root, tmp_path, canary
     assert canary.read_text() == "secret"
 
 
+def test_a_hard_link_to_somebody_elses_file_is_not_given_away_as_stdout(root, tmp_path, canary):
+    before = canary.stat()
+    with sandbox.closing(make(root)) as fd:
+        (tmp_path.joinpath(*PARTS) / "stdout").hardlink_to(canary)
+        with pytest.raises(PermissionError, match="is a link to somebody else's file"):
+            sandbox.open_output(fd, "stdout", os.getuid() + 1, os.getgid())
+        # One that is a link to another of the same user does no harm.
+        os.close(sandbox.open_output(fd, "stdout", before.st_uid, before.st_gid))
+    assert (canary.stat().st_uid, canary.stat().st_gid) == (before.st_uid, before.st_gid)
+
+
 def test_a_pipe_in_place_of_stdout_neither_hangs_nor_is_used(root, tmp_path):
     with sandbox.closing(make(root)) as fd:
         os.mkfifo(tmp_path / "agents/A/runs/c1/stdout")
