@@ -33,6 +33,7 @@ from agent.containers.nested import Nested
 from agent.containers.router import Router
 from agent.containers.warden import OnAgentLoss
 from agent.core.agent import AgentCore
+from agent.core.nested import Allowed
 from agent.core.recovery import SavedContainer, require_compatible
 from agent.core.state import Settings
 from agent.default_executor.program import command_line, python_path
@@ -172,7 +173,7 @@ class AgentDaemon:
         stack.push_async_callback(self._end_launcher, launcher)
         prober = prober_of(stack, core, shell, launcher, self._docker)
         router = Router(launcher, self._docker)
-        nested = Nested(core.state, launcher, shell.container_unwanted, self._is_docker)
+        nested = self._nested(shell, launcher)
         shell.wire(link, router, executors, files, prober, nested)
         docker_saved, others = containerizers.split(saved, flags.containerizers)
         if self._docker is not None:
@@ -193,6 +194,11 @@ class AgentDaemon:
         linking = asyncio.create_task(link.run())
         linking.add_done_callback(self._link_ended)
         stack.push_async_callback(_cancelled, linking)
+
+    def _nested(self, shell: Shell, launcher: Launcher) -> Nested:
+        allowed = Allowed(self.flags.nested_containers)
+        state, end = shell.core.state, shell.container_unwanted
+        return Nested(state, launcher, end, self._is_docker, allowed)
 
     def _is_docker(self, container_id: str) -> bool:
         return self._docker is not None and container_id in self._docker

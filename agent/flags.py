@@ -115,6 +115,12 @@ class AgentFlags(DockerFlags, SandboxFlags, HttpFlags):
         kind=config.boolean,
         help="Kill containers that store more than the disk that they were given",
     )
+    nested_containers: str = flag(
+        "own-user",
+        kind=config.choice("off", "own-user", "any-user"),
+        help="What whoever reaches the agent's API may launch within containers of tasks: nothing,"
+        " what runs as the container's own user, or what runs as any, root included",
+    )
     executor_registration_timeout_s: float = flag(
         60.0,
         kind=config.duration_s,

@@ -16,17 +16,17 @@ from agent.containers import sandbox
 from agent.containers.isolating import Isolating
 from agent.containers.session import Session
 from agent.containers.spawn import StartRequest
-from agent.containers.users import Users
+from agent.containers.users import User, Users
 from agent.containers.within import Within
 from agent.core import nested
 from agent.core.effects import Signal
-from agent.core.nested import Names, Outer, Wanted
+from agent.core.nested import Allowed, Names, Outer, Wanted
 from agent.core.records import Executor, Exit
 from agent.core.state import AgentState
 from agent.sandboxes.collector import TRASH
 from agent.sandboxes.erasing import Trash
 from mesos_py import logs
-from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound, Unavailable
+from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound, Refused, Unavailable
 from mesos_py.v1 import types_pb2 as pb
 from mesos_py.v1.agent_operator_pb2 import Response
 
@@ -83,12 +83,14 @@ class Nested:
         launcher: Host,
         end: Callable[[str, Signal], None],
         is_docker: Callable[[str], bool],
+        allowed: Allowed = Allowed.OWN_USER,
     ) -> None:
         """`end`: has the container of a task or an executor ended."""
         self._s = state
         self._launcher = launcher
         self._end = end
         self._is_docker = is_docker
+        self._allowed = allowed
         # By the outermost container, in the order in which they were launched or ended.
         self._of: dict[str, dict[Names, _Container]] = {}
         # Who wants to know the end of a task's or an executor's own container.
@@ -103,8 +105,11 @@ class Nested:
         """Start one; False: it runs already.  One with a `session` has no directory, and the
         environment of the one that it is in, as one who looks into that wants it.
 
-        Raises InvalidValue for whatever keeps it from being started.
+        Raises InvalidValue for whatever keeps it from being started, and Refused if nothing
+        may be.
         """
+        if self._allowed is Allowed.OFF:
+            raise Refused("this agent launches no containers within others (--nested-containers)")
         names = nested.names_of(_FIELD, container_id)
         if len(names) == 1:
             raise InvalidValue(f"{_FIELD}.parent", "", "must be there: nothing runs by itself")
@@ -318,7 +323,7 @@ class Nested:
         self, container: _Container, executor: Executor, wanted: Wanted
     ) -> StartRequest:
         names, outer = container.names, container.outer
-        user = await asyncio.to_thread(self._launcher.users.find, wanted.user or outer.user)
+        user = await asyncio.to_thread(self._user, wanted.user, outer.user)
         extra = await self._launcher.isolating.join(names[0], executor.pid or 0)
         session = container.session is not None
         parts = outer.sandbox if session else nested.sandbox_within(outer.sandbox, names[-1])
@@ -345,6 +350,14 @@ class Nested:
         if wanted.terminal is not None:
             request["terminal"] = True
         return request
+
+    def _user(self, wanted: str, outer: str) -> User:
+        """In a thread.  Raises Refused, and InvalidValue for one that may not be chosen."""
+        user = self._launcher.users.find(wanted or outer)
+        if self._allowed is not Allowed.ANY_USER and user != self._launcher.users.find(outer):
+            text = "must be that of the container that it is in (--nested-containers)"
+            raise InvalidValue("command.user", wanted, text)
+        return user
 
     def _started(self, starting: asyncio.Task[None]) -> None:
         self._starting.discard(starting)

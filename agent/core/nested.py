@@ -3,6 +3,7 @@ they take over from the one that they are in.  Pure."""
 
 from __future__ import annotations
 
+import enum
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -36,6 +37,15 @@ _SHARED: Final = (
     *("volumes", "hostname", "docker", "network_infos", "rlimit_info"),
     *("mesos.image", "linux_info.shm_size"),
 )
+
+
+class Allowed(enum.Enum):
+    """What an operator lets those launch who reach the agent's API."""
+
+    OFF = "off"
+    # What runs as the user of the container that it is in.
+    OWN_USER = "own-user"
+    ANY_USER = "any-user"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from agent.containers.session import Session
 from agent.containers.users import Users
 from agent.containers.within import Within
 from agent.core.effects import Signal
-from agent.core.nested import Wanted
+from agent.core.nested import Allowed, Wanted
 from agent.core.records import Exit
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import AgentWorld, command
@@ -93,14 +93,14 @@ class Host:
         self.killed.append((container_id, number))
 
 
-def within(world: AgentWorld, host: Host) -> Nested:
-    return Nested(world.core.state, host, host.end, {"docker"}.__contains__)
+def within(world: AgentWorld, host: Host, allowed: Allowed = Allowed.OWN_USER) -> Nested:
+    return Nested(world.core.state, host, host.end, {"docker"}.__contains__, allowed)
 
 
 class NestedScene:
     """One task, t1, whose container is c1, and what is launched within it."""
 
-    def __init__(self, work_dir: Path | None = None) -> None:
+    def __init__(self, work_dir: Path | None = None, allowed: Allowed = Allowed.OWN_USER) -> None:
         self.world = AgentWorld()
         self.world.framework.user = ""
         if work_dir is not None:
@@ -110,7 +110,7 @@ class NestedScene:
         self.world.started("t1")
         self.outermost = self.world.container("t1")
         self.host = Host()
-        self.nested = within(self.world, self.host)
+        self.nested = within(self.world, self.host, allowed)
 
     def id(self, *names: str) -> pb.ContainerID:
         """Of one within the task's container, from the outermost one on."""

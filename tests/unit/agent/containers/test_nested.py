@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from agent.containers import nested
+from agent.containers.users import User
 from agent.core.effects import Signal
+from agent.core.nested import Allowed
 from agent.core.records import Exit
-from mesos_py.errors import Conflict, InvalidValue, NotFound
+from mesos_py.errors import Conflict, InvalidValue, NotFound, Refused
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import command
 from tests.kit.nested import WANTED, NestedScene
@@ -183,6 +185,37 @@ async def test_whoever_asks_can_name_no_directory_but_its_own(tmp_path: Path):
         with pytest.raises(InvalidValue, match=r"^container_id.value: .*must be of letters"):
             await scene.launch(name)
     assert victim.is_dir()
+
+
+def known_users(monkeypatch: pytest.MonkeyPatch, scene: NestedScene) -> None:
+    """alice and al are names of one account."""
+    numbers = {"": 0, "alice": 7, "al": 7, "bob": 8}
+    monkeypatch.setattr(
+        scene.host.users, "find", lambda name: User(numbers[name], numbers[name], None)
+    )
+
+
+async def test_it_runs_as_the_user_of_what_it_is_in_unless_any_is_allowed(monkeypatch):
+    scene = NestedScene()
+    known_users(monkeypatch, scene)
+    scene.world.core.state.containers["c1"].framework.info.user = "alice"
+    for user in ("", "alice", "al"):
+        assert await scene.launch(f"as-{user}", wanted=replace(WANTED, user=user))
+        assert scene.host.request()[1]["owner"] == (7, 7)
+    for names in (("other",), ("as-al", "other")):
+        with pytest.raises(InvalidValue, match=r"^command.user: 'bob': must be that of the"):
+            await scene.launch(*names, wanted=replace(WANTED, user="bob"))
+    scene = NestedScene(allowed=Allowed.ANY_USER)
+    known_users(monkeypatch, scene)
+    assert await scene.launch("other", wanted=replace(WANTED, user="bob"))
+    assert scene.host.request()[1]["owner"] == (8, 8)
+
+
+async def test_it_can_be_forbidden():
+    scene = NestedScene(allowed=Allowed.OFF)
+    with pytest.raises(Refused, match=r"launches no containers within others"):
+        await scene.launch("a")
+    assert scene.host.sent == []
 
 
 async def test_nothing_is_launched_in_place_of_a_task(scene):
