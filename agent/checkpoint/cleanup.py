@@ -17,6 +17,7 @@ from agent.containers.docker.settings import docker_settings
 from agent.containers.processes import become_subreaper
 from agent.containers.warden_client import WardenClient, attach, forget_word
 from agent.core.agent import AgentCore
+from agent.core.journal import Kind
 from agent.core.recovery import agent_record
 from agent.core.state import Settings
 from agent.isolation import base as isolation
@@ -84,7 +85,8 @@ def _read(work_dir: Path) -> tuple[str, dict[str, adrift.Found]]:
     try:
         checkpoint = Checkpoint(work_dir)
         try:
-            records = checkpoint.read()
+            # What is reserved goes, whether it can be read or not, and whatever it is of.
+            records = [each for each in checkpoint.read() if each.kind is not Kind.RESERVED]
         finally:
             checkpoint.close()
         own = agent_record(records)
