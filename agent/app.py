@@ -24,7 +24,7 @@ from agent.api.metrics import PREFIX, Told, observe, used_by
 from agent.api.older.metrics import Recovery
 from agent.api.shell import Shell
 from agent.checkpoint import cleanup
-from agent.checkpoint.store import Checkpoint, boot_id, forget_all
+from agent.checkpoint.store import Checkpoint, CheckpointUnwritable, boot_id
 from agent.checks.wiring import prober_of
 from agent.containers import containerizers
 from agent.containers.isolating import Isolating
@@ -81,6 +81,8 @@ class AgentDaemon:
         self._asked = 0
         # The tasks go on without this process.
         self._leaving = False
+        # Nothing runs any more, and this agent is not to come back.
+        self._over = False
         self._started = False
         self._agent_id = ""
         # Whether the port file is there: the agent has registered since it was started.
@@ -111,7 +113,7 @@ class AgentDaemon:
             stack.callback(DirectoryLock(self.work_dir).release)
             self._resources = offered(flags.resources, self.work_dir)
             self._checkpoint = Checkpoint(self.work_dir)
-            stack.callback(self._checkpoint.close)
+            stack.callback(self._end_checkpoint)
             warn_of_taken_ports(self._resources)
             server = rpc.new_server()
             stack.push_async_callback(server.stop, 0.2)
@@ -275,8 +277,18 @@ class AgentDaemon:
             return
         await launcher.close()
         if self._asked:
-            # Nothing is left that anybody could ask for; the next start is a new agent.
-            forget_all(self.work_dir)
+            # Nothing is left that anybody could ask for.
+            self._over = True
+
+    def _end_checkpoint(self) -> None:
+        """When nobody writes any more."""
+        if not self._over:
+            self._checkpoint.close()
+            return
+        try:
+            self._checkpoint.end()
+        except CheckpointUnwritable as error:
+            log.error("checkpoint cannot be written; the next start is the same agent", error=error)
 
     # ---- What the shell tells (ShellEvents) -----------------------------------------
 

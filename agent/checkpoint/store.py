@@ -38,6 +38,7 @@ CREATE TABLE IF NOT EXISTS records (
 ) WITHOUT ROWID
 """
 _PUT: Final = "INSERT OR REPLACE INTO records (kind, key, crc, data) VALUES (?, ?, ?, ?)"
+_COUNT_RESERVED: Final = "SELECT count(*) FROM records WHERE kind = 'reserved' AND length(data) > 0"
 _REMOVE: Final = "DELETE FROM records WHERE kind = ? AND key = ?"
 
 
@@ -135,6 +136,24 @@ class Checkpoint:
         if self._folding is not None:
             self._folding.join()
         self._db.close()
+
+    def end(self) -> None:
+        """Close it, and forget this run of the agent: the next start is a new agent.  What is
+        reserved is not the run's but somebody's, and stays.
+
+        Raises OSError, and CheckpointUnwritable where nothing could be forgotten.
+        """
+        try:
+            (kept,) = self._db.execute(_COUNT_RESERVED).fetchone()
+            if kept:
+                self._db.execute("PRAGMA synchronous = FULL")
+                self._db.execute("DELETE FROM records WHERE kind != 'reserved'")
+        except sqlite3.Error as error:
+            raise CheckpointUnwritable(str(error)) from error
+        finally:
+            self.close()
+        if not kept:
+            forget_all(self.path.parent)
 
     def _fold(self) -> None:
         """Waits for the disk, which writing must not."""

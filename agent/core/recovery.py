@@ -111,7 +111,8 @@ def restore(s: AgentState, records: list[Record], now: Now) -> Restored:
         s.info.id.CopyFrom(own.info.id)
         s.epoch = own.epoch
         s.drain = own.drain if own.HasField("drain") else None
-        s.reserved = _reserved(s, records)
+    # Of an agent that was stopped only this is left.
+    s.reserved = _reserved(s, records)
     restoring = _Restoring(s, restored, now)
     for kind, take in (
         (Kind.FRAMEWORK, restoring.framework),

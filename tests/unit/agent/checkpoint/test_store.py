@@ -149,6 +149,35 @@ def test_forgetting_leaves_no_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_agent_that_was_stopped_keeps_what_is_reserved_and_nothing_else(tmp_path):
+    made = Checkpoint(tmp_path)
+    kept = Change(Kind.RESERVED, ("reserved",), b"cpus")
+    made.write([Change(Kind.AGENT, ("agent",), b"A1"), kept, Change(TASK, ("a",), b"1")])
+    made.end()
+    then = Checkpoint(tmp_path)
+    assert then.read() == [Record(*kept)]
+    then.close()
+
+
+@pytest.mark.parametrize("kept", [[], [Change(Kind.RESERVED, ("reserved",), b"")]])
+def test_an_agent_that_was_stopped_leaves_no_file_where_nothing_is_reserved(tmp_path, kept):
+    made = Checkpoint(tmp_path)
+    made.write([Change(Kind.AGENT, ("agent",), b"A1"), *kept])
+    made.end()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_end_that_cannot_be_written_says_so_and_forgets_nothing(tmp_path):
+    made = Checkpoint(tmp_path)
+    made.write([Change(Kind.RESERVED, ("reserved",), b"cpus"), Change(TASK, ("a",), b"1")])
+    made._db.execute("PRAGMA query_only = ON")
+    with pytest.raises(CheckpointUnwritable, match="readonly"):
+        made.end()
+    then = Checkpoint(tmp_path)
+    assert len(then.read()) == 2
+    then.close()
+
+
 @pytest.mark.parametrize("format", range(1, store.FORMAT + 1))
 def test_a_checkpoint_of_each_format_is_readable(tmp_path, format):
     """Made once by the version that had the format; never made anew."""

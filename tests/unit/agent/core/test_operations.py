@@ -85,6 +85,17 @@ def test_the_next_run_goes_on_with_it(world):
     assert Resources.from_proto("it", registered(world).reserved) == TWO
 
 
+def test_an_agent_that_was_stopped_is_a_new_one_with_the_same_reservations(world):
+    """Its end leaves no other record (Checkpoint.end)."""
+    apply(world, reserve(TWO, "op"))
+    world.records = {(Kind.RESERVED, RESERVED_KEY): world.records[Kind.RESERVED, RESERVED_KEY]}
+    assert world.restart().info is None
+    said = registered(world)
+    assert not said.agent_info.HasField("id")
+    assert Resources.from_proto("it", said.reserved) == TWO
+    assert not said.operations
+
+
 def test_the_outcome_is_told_until_it_is_acknowledged(world):
     (first,) = apply(world, reserve(TWO, "op"))
     assert first.latest_status.state == pb.OPERATION_FINISHED
