@@ -35,8 +35,10 @@ Size = tuple[int, int]
 # What a ContainerInfo may not ask for, since what is within a container shares all of it.
 _SHARED: Final = (
     *("volumes", "hostname", "docker", "network_infos", "rlimit_info"),
-    *("mesos.image", "linux_info.shm_size"),
+    "mesos.image",
 )
+# What it may say of itself, for it is so.
+_IS_SO: Final = ("share_cgroups", "share_pid_namespace")
 
 
 class Allowed(enum.Enum):
@@ -172,9 +174,13 @@ def _refuse_own_things(container: pb.ContainerInfo) -> None:
         else:
             text = "a container within another shares that of the one that it is in"
             raise InvalidValue(f"container.{path}", "", text)
-    if container.linux_info.HasField("share_cgroups") and not container.linux_info.share_cgroups:
-        text = "must be true: a container within another has no control groups of its own"
-        raise InvalidValue("container.linux_info.share_cgroups", "false", text)
+    for asked, value in container.linux_info.ListFields():
+        if asked.name not in _IS_SO:
+            text = "a container within another shares that of the one that it is in"
+            raise InvalidValue(f"container.linux_info.{asked.name}", "", text)
+        if not value:
+            text = "must be true: a container within another shares that of the one that it is in"
+            raise InvalidValue(f"container.linux_info.{asked.name}", "false", text)
 
 
 def outer(s: AgentState, executor: Executor) -> Outer:

@@ -3579,34 +3579,216 @@ class RLimitInfo(_message.Message):
 Global___RLimitInfo: _TypeAlias = RLimitInfo  # noqa: Y015
 
 @_typing.final
+class CapabilityInfo(_message.Message):
+    """Each is 1000 and its number in Linux."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    class _Capability:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _CapabilityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[CapabilityInfo._Capability.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        UNKNOWN: CapabilityInfo._Capability.ValueType  # 0
+        CHOWN: CapabilityInfo._Capability.ValueType  # 1000
+        DAC_OVERRIDE: CapabilityInfo._Capability.ValueType  # 1001
+        DAC_READ_SEARCH: CapabilityInfo._Capability.ValueType  # 1002
+        FOWNER: CapabilityInfo._Capability.ValueType  # 1003
+        FSETID: CapabilityInfo._Capability.ValueType  # 1004
+        KILL: CapabilityInfo._Capability.ValueType  # 1005
+        SETGID: CapabilityInfo._Capability.ValueType  # 1006
+        SETUID: CapabilityInfo._Capability.ValueType  # 1007
+        SETPCAP: CapabilityInfo._Capability.ValueType  # 1008
+        LINUX_IMMUTABLE: CapabilityInfo._Capability.ValueType  # 1009
+        NET_BIND_SERVICE: CapabilityInfo._Capability.ValueType  # 1010
+        NET_BROADCAST: CapabilityInfo._Capability.ValueType  # 1011
+        NET_ADMIN: CapabilityInfo._Capability.ValueType  # 1012
+        NET_RAW: CapabilityInfo._Capability.ValueType  # 1013
+        IPC_LOCK: CapabilityInfo._Capability.ValueType  # 1014
+        IPC_OWNER: CapabilityInfo._Capability.ValueType  # 1015
+        SYS_MODULE: CapabilityInfo._Capability.ValueType  # 1016
+        SYS_RAWIO: CapabilityInfo._Capability.ValueType  # 1017
+        SYS_CHROOT: CapabilityInfo._Capability.ValueType  # 1018
+        SYS_PTRACE: CapabilityInfo._Capability.ValueType  # 1019
+        SYS_PACCT: CapabilityInfo._Capability.ValueType  # 1020
+        SYS_ADMIN: CapabilityInfo._Capability.ValueType  # 1021
+        SYS_BOOT: CapabilityInfo._Capability.ValueType  # 1022
+        SYS_NICE: CapabilityInfo._Capability.ValueType  # 1023
+        SYS_RESOURCE: CapabilityInfo._Capability.ValueType  # 1024
+        SYS_TIME: CapabilityInfo._Capability.ValueType  # 1025
+        SYS_TTY_CONFIG: CapabilityInfo._Capability.ValueType  # 1026
+        MKNOD: CapabilityInfo._Capability.ValueType  # 1027
+        LEASE: CapabilityInfo._Capability.ValueType  # 1028
+        AUDIT_WRITE: CapabilityInfo._Capability.ValueType  # 1029
+        AUDIT_CONTROL: CapabilityInfo._Capability.ValueType  # 1030
+        SETFCAP: CapabilityInfo._Capability.ValueType  # 1031
+        MAC_OVERRIDE: CapabilityInfo._Capability.ValueType  # 1032
+        MAC_ADMIN: CapabilityInfo._Capability.ValueType  # 1033
+        SYSLOG: CapabilityInfo._Capability.ValueType  # 1034
+        WAKE_ALARM: CapabilityInfo._Capability.ValueType  # 1035
+        BLOCK_SUSPEND: CapabilityInfo._Capability.ValueType  # 1036
+        AUDIT_READ: CapabilityInfo._Capability.ValueType  # 1037
+        PERFMON: CapabilityInfo._Capability.ValueType  # 1038
+        BPF: CapabilityInfo._Capability.ValueType  # 1039
+        CHECKPOINT_RESTORE: CapabilityInfo._Capability.ValueType  # 1040
+
+    class Capability(_Capability, metaclass=_CapabilityEnumTypeWrapper): ...
+    UNKNOWN: CapabilityInfo.Capability.ValueType  # 0
+    CHOWN: CapabilityInfo.Capability.ValueType  # 1000
+    DAC_OVERRIDE: CapabilityInfo.Capability.ValueType  # 1001
+    DAC_READ_SEARCH: CapabilityInfo.Capability.ValueType  # 1002
+    FOWNER: CapabilityInfo.Capability.ValueType  # 1003
+    FSETID: CapabilityInfo.Capability.ValueType  # 1004
+    KILL: CapabilityInfo.Capability.ValueType  # 1005
+    SETGID: CapabilityInfo.Capability.ValueType  # 1006
+    SETUID: CapabilityInfo.Capability.ValueType  # 1007
+    SETPCAP: CapabilityInfo.Capability.ValueType  # 1008
+    LINUX_IMMUTABLE: CapabilityInfo.Capability.ValueType  # 1009
+    NET_BIND_SERVICE: CapabilityInfo.Capability.ValueType  # 1010
+    NET_BROADCAST: CapabilityInfo.Capability.ValueType  # 1011
+    NET_ADMIN: CapabilityInfo.Capability.ValueType  # 1012
+    NET_RAW: CapabilityInfo.Capability.ValueType  # 1013
+    IPC_LOCK: CapabilityInfo.Capability.ValueType  # 1014
+    IPC_OWNER: CapabilityInfo.Capability.ValueType  # 1015
+    SYS_MODULE: CapabilityInfo.Capability.ValueType  # 1016
+    SYS_RAWIO: CapabilityInfo.Capability.ValueType  # 1017
+    SYS_CHROOT: CapabilityInfo.Capability.ValueType  # 1018
+    SYS_PTRACE: CapabilityInfo.Capability.ValueType  # 1019
+    SYS_PACCT: CapabilityInfo.Capability.ValueType  # 1020
+    SYS_ADMIN: CapabilityInfo.Capability.ValueType  # 1021
+    SYS_BOOT: CapabilityInfo.Capability.ValueType  # 1022
+    SYS_NICE: CapabilityInfo.Capability.ValueType  # 1023
+    SYS_RESOURCE: CapabilityInfo.Capability.ValueType  # 1024
+    SYS_TIME: CapabilityInfo.Capability.ValueType  # 1025
+    SYS_TTY_CONFIG: CapabilityInfo.Capability.ValueType  # 1026
+    MKNOD: CapabilityInfo.Capability.ValueType  # 1027
+    LEASE: CapabilityInfo.Capability.ValueType  # 1028
+    AUDIT_WRITE: CapabilityInfo.Capability.ValueType  # 1029
+    AUDIT_CONTROL: CapabilityInfo.Capability.ValueType  # 1030
+    SETFCAP: CapabilityInfo.Capability.ValueType  # 1031
+    MAC_OVERRIDE: CapabilityInfo.Capability.ValueType  # 1032
+    MAC_ADMIN: CapabilityInfo.Capability.ValueType  # 1033
+    SYSLOG: CapabilityInfo.Capability.ValueType  # 1034
+    WAKE_ALARM: CapabilityInfo.Capability.ValueType  # 1035
+    BLOCK_SUSPEND: CapabilityInfo.Capability.ValueType  # 1036
+    AUDIT_READ: CapabilityInfo.Capability.ValueType  # 1037
+    PERFMON: CapabilityInfo.Capability.ValueType  # 1038
+    BPF: CapabilityInfo.Capability.ValueType  # 1039
+    CHECKPOINT_RESTORE: CapabilityInfo.Capability.ValueType  # 1040
+
+    CAPABILITIES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def capabilities(self) -> _containers.RepeatedScalarFieldContainer[Global___CapabilityInfo.Capability.ValueType]: ...
+    def __init__(
+        self,
+        *,
+        capabilities: _abc.Iterable[Global___CapabilityInfo.Capability.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["capabilities", b"capabilities"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CapabilityInfo: _TypeAlias = CapabilityInfo  # noqa: Y015
+
+@_typing.final
+class SeccompInfo(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROFILE_NAME_FIELD_NUMBER: _builtins.int
+    UNCONFINED_FIELD_NUMBER: _builtins.int
+    profile_name: _builtins.str
+    unconfined: _builtins.bool
+    def __init__(
+        self,
+        *,
+        profile_name: _builtins.str | None = ...,
+        unconfined: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_profile_name", b"_profile_name", "_unconfined", b"_unconfined", "profile_name", b"profile_name", "unconfined", b"unconfined"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_profile_name", b"_profile_name", "_unconfined", b"_unconfined", "profile_name", b"profile_name", "unconfined", b"unconfined"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__profile_name: _TypeAlias = _typing.Literal["profile_name"]  # noqa: Y015
+    _WhichOneofArgType__profile_name: _TypeAlias = _typing.Literal["_profile_name", b"_profile_name"]  # noqa: Y015
+    _WhichOneofReturnType__unconfined: _TypeAlias = _typing.Literal["unconfined"]  # noqa: Y015
+    _WhichOneofArgType__unconfined: _TypeAlias = _typing.Literal["_unconfined", b"_unconfined"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__profile_name) -> _WhichOneofReturnType__profile_name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__unconfined) -> _WhichOneofReturnType__unconfined | None: ...
+
+Global___SeccompInfo: _TypeAlias = SeccompInfo  # noqa: Y015
+
+@_typing.final
 class LinuxInfo(_message.Message):
     """What a container has of the kernel beyond its own processes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    class _IpcMode:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _IpcModeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[LinuxInfo._IpcMode.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        UNKNOWN: LinuxInfo._IpcMode.ValueType  # 0
+        PRIVATE: LinuxInfo._IpcMode.ValueType  # 1
+        SHARE_PARENT: LinuxInfo._IpcMode.ValueType  # 2
+
+    class IpcMode(_IpcMode, metaclass=_IpcModeEnumTypeWrapper): ...
+    UNKNOWN: LinuxInfo.IpcMode.ValueType  # 0
+    PRIVATE: LinuxInfo.IpcMode.ValueType  # 1
+    SHARE_PARENT: LinuxInfo.IpcMode.ValueType  # 2
+
+    CAPABILITY_INFO_FIELD_NUMBER: _builtins.int
+    BOUNDING_CAPABILITIES_FIELD_NUMBER: _builtins.int
+    EFFECTIVE_CAPABILITIES_FIELD_NUMBER: _builtins.int
     SHARE_PID_NAMESPACE_FIELD_NUMBER: _builtins.int
+    SECCOMP_FIELD_NUMBER: _builtins.int
+    IPC_MODE_FIELD_NUMBER: _builtins.int
     SHM_SIZE_FIELD_NUMBER: _builtins.int
     SHARE_CGROUPS_FIELD_NUMBER: _builtins.int
     share_pid_namespace: _builtins.bool
+    ipc_mode: Global___LinuxInfo.IpcMode.ValueType
     shm_size: _builtins.int
     share_cgroups: _builtins.bool
+    @_builtins.property
+    def capability_info(self) -> Global___CapabilityInfo: ...
+    @_builtins.property
+    def bounding_capabilities(self) -> Global___CapabilityInfo: ...
+    @_builtins.property
+    def effective_capabilities(self) -> Global___CapabilityInfo: ...
+    @_builtins.property
+    def seccomp(self) -> Global___SeccompInfo: ...
     def __init__(
         self,
         *,
+        capability_info: Global___CapabilityInfo | None = ...,
+        bounding_capabilities: Global___CapabilityInfo | None = ...,
+        effective_capabilities: Global___CapabilityInfo | None = ...,
         share_pid_namespace: _builtins.bool | None = ...,
+        seccomp: Global___SeccompInfo | None = ...,
+        ipc_mode: Global___LinuxInfo.IpcMode.ValueType | None = ...,
         shm_size: _builtins.int | None = ...,
         share_cgroups: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_share_cgroups", b"_share_cgroups", "_share_pid_namespace", b"_share_pid_namespace", "_shm_size", b"_shm_size", "share_cgroups", b"share_cgroups", "share_pid_namespace", b"share_pid_namespace", "shm_size", b"shm_size"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ipc_mode", b"_ipc_mode", "_share_cgroups", b"_share_cgroups", "_share_pid_namespace", b"_share_pid_namespace", "_shm_size", b"_shm_size", "bounding_capabilities", b"bounding_capabilities", "capability_info", b"capability_info", "effective_capabilities", b"effective_capabilities", "ipc_mode", b"ipc_mode", "seccomp", b"seccomp", "share_cgroups", b"share_cgroups", "share_pid_namespace", b"share_pid_namespace", "shm_size", b"shm_size"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_share_cgroups", b"_share_cgroups", "_share_pid_namespace", b"_share_pid_namespace", "_shm_size", b"_shm_size", "share_cgroups", b"share_cgroups", "share_pid_namespace", b"share_pid_namespace", "shm_size", b"shm_size"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ipc_mode", b"_ipc_mode", "_share_cgroups", b"_share_cgroups", "_share_pid_namespace", b"_share_pid_namespace", "_shm_size", b"_shm_size", "bounding_capabilities", b"bounding_capabilities", "capability_info", b"capability_info", "effective_capabilities", b"effective_capabilities", "ipc_mode", b"ipc_mode", "seccomp", b"seccomp", "share_cgroups", b"share_cgroups", "share_pid_namespace", b"share_pid_namespace", "shm_size", b"shm_size"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__ipc_mode: _TypeAlias = _typing.Literal["ipc_mode"]  # noqa: Y015
+    _WhichOneofArgType__ipc_mode: _TypeAlias = _typing.Literal["_ipc_mode", b"_ipc_mode"]  # noqa: Y015
     _WhichOneofReturnType__share_cgroups: _TypeAlias = _typing.Literal["share_cgroups"]  # noqa: Y015
     _WhichOneofArgType__share_cgroups: _TypeAlias = _typing.Literal["_share_cgroups", b"_share_cgroups"]  # noqa: Y015
     _WhichOneofReturnType__share_pid_namespace: _TypeAlias = _typing.Literal["share_pid_namespace"]  # noqa: Y015
     _WhichOneofArgType__share_pid_namespace: _TypeAlias = _typing.Literal["_share_pid_namespace", b"_share_pid_namespace"]  # noqa: Y015
     _WhichOneofReturnType__shm_size: _TypeAlias = _typing.Literal["shm_size"]  # noqa: Y015
     _WhichOneofArgType__shm_size: _TypeAlias = _typing.Literal["_shm_size", b"_shm_size"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ipc_mode) -> _WhichOneofReturnType__ipc_mode | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__share_cgroups) -> _WhichOneofReturnType__share_cgroups | None: ...
     @_typing.overload

@@ -65,6 +65,26 @@ REFUSED = {
     "container.tty_info": pb.ContainerInfo(tty_info=pb.TTYInfo()),
     "container.mesos.image": pb.ContainerInfo(mesos=pb.ContainerInfo.MesosInfo(image=pb.Image())),
     "container.linux_info.shm_size": pb.ContainerInfo(linux_info=pb.LinuxInfo(shm_size=1)),
+    "container.linux_info.capability_info": pb.ContainerInfo(
+        linux_info=pb.LinuxInfo(capability_info=pb.CapabilityInfo())
+    ),
+    "container.linux_info.bounding_capabilities": pb.ContainerInfo(
+        linux_info=pb.LinuxInfo(bounding_capabilities=pb.CapabilityInfo())
+    ),
+    "container.linux_info.effective_capabilities": pb.ContainerInfo(
+        linux_info=pb.LinuxInfo(
+            effective_capabilities=pb.CapabilityInfo(capabilities=[pb.CapabilityInfo.NET_ADMIN])
+        )
+    ),
+    "container.linux_info.seccomp": pb.ContainerInfo(
+        linux_info=pb.LinuxInfo(seccomp=pb.SeccompInfo(unconfined=True))
+    ),
+    "container.linux_info.ipc_mode": pb.ContainerInfo(
+        linux_info=pb.LinuxInfo(ipc_mode=pb.LinuxInfo.PRIVATE)
+    ),
+    "container.linux_info.share_pid_namespace: 'false'": pb.ContainerInfo(
+        linux_info=pb.LinuxInfo(share_pid_namespace=False)
+    ),
     "container.linux_info.share_cgroups": pb.ContainerInfo(
         linux_info=pb.LinuxInfo(share_cgroups=False)
     ),
