@@ -76,6 +76,9 @@ class Adrift:
     def __contains__(self, container_id: str) -> bool:
         return container_id in self._groups
 
+    def ids(self) -> list[str]:
+        return list(self._groups)
+
     def add(self, container_id: str, found: Found) -> None:
         group = self._groups[container_id] = _Group(container_id, *found)
         self._look(group)

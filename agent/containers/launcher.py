@@ -236,8 +236,7 @@ class Launcher:
         await self._fetcher.close()
         if self._restart is not None:
             self._restart.cancel()
-        for container_id in self._containers:
-            self._strays.signal(container_id, signal.SIGKILL)
+        self._strays.kill_all()
         if self._warden is not None:
             await self._warden.close()
         await self._strays.all_gone()

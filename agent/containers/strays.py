@@ -59,10 +59,13 @@ class Strays:
 
     def end_child(self, container_id: str, pid: int) -> None:
         """Kill what a warden of ours had started, and reap it.  `pid`: 0 if unknown."""
-        marked = just_started(container_id)
-        if marked or pid:
-            self.add_child(container_id, marked or pid)
-        if marked:
+        found = just_started(container_id)
+        if found is None and pid in children() and leads_session(pid) and not container_of(pid):
+            # It has taken the mark out of its environment, and is ours all the same.
+            found = pid
+        if found or pid:
+            self.add_child(container_id, found or pid)
+        if found:
             self.signal(container_id, signal.SIGKILL)
 
     def end_adrift(self, container_id: str, _pid: int) -> None:
@@ -74,6 +77,11 @@ class Strays:
     def signal(self, container_id: str, number: int) -> None:
         self._orphans.signal(container_id, number)
         self._adrift.signal(container_id, number)
+
+    def kill_all(self) -> None:
+        """All that is here, also what was within containers."""
+        for container_id in [*(each for each, _ in self._orphans.running()), *self._adrift.ids()]:
+            self.signal(container_id, signal.SIGKILL)
 
     def reap(self) -> None:
         for container_id, status in self._orphans.reap():
