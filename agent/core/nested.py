@@ -185,7 +185,8 @@ def _refuse_own_things(container: pb.ContainerInfo) -> None:
 
 def outer(s: AgentState, executor: Executor) -> Outer:
     """Of the container of a task or an executor: with the environment of its first process,
-    but for what isolators add."""
+    but for what isolators add.  Raises InvalidValue if it is not known any more as whom that
+    runs: nothing is launched as the agent's own user for want of another."""
     info = executor.info
     first = next((each.info for each in executor.tasks.values()), pb.TaskInfo())
     if executor.default:
@@ -195,6 +196,11 @@ def outer(s: AgentState, executor: Executor) -> Outer:
         found, command = environment.for_executor(s, executor, info, first), info.command
     else:
         found, command = environment.for_command(s, executor, first), first.command
+    told = executor.info is not None or first.HasField("command")
+    by_framework = s.frameworks.get(executor.key[0]) is executor.framework
+    if not told or not (command.user or by_framework):
+        text = "its user is not known: what was written down of it was damaged"
+        raise InvalidValue("container_id.parent", executor.container_id, text)
     return Outer(
         user=command.user or executor.framework.info.user,
         environment={**found, **environment.of_command(command)},

@@ -3,6 +3,7 @@
 import pytest
 
 from agent.core import nested
+from agent.core.journal import Kind
 from agent.core.nested import Outer, names_of
 from mesos_py.errors import InvalidValue
 from mesos_py.v1 import types_pb2 as pb
@@ -150,6 +151,32 @@ def test_of_an_executor_the_same_also_when_it_has_no_task():
     assert found == Outer("bob", spec.environment | spec.command_environment, spec.sandbox)
     world.core.state.containers[world.container("ex")].tasks.clear()
     assert outer(world, "ex").environment["MESOS_EXECUTOR_ID"] == "ex"
+
+
+@pytest.mark.parametrize("kind", [Kind.FRAMEWORK, Kind.TASK])
+def test_whose_user_was_written_down_and_is_damaged_takes_in_nobody(kind):
+    world = AgentWorld()
+    world.run(command("t1"), for_executor("t2"))
+    for name in ("t1", "ex"):
+        world.started(name)
+    damaged = [key for key in world.records if key[0] is kind]
+    assert damaged
+    world.restart(damaged=damaged)
+    executors = world.core.state.executors.values()
+    unknown = [each for each in executors if kind is Kind.FRAMEWORK or not each.custom]
+    assert unknown
+    for each in unknown:
+        with pytest.raises(InvalidValue, match=r"^container_id.parent: 'c\d': its user is not"):
+            nested.outer(world.core.state, each)
+
+
+def test_a_user_of_its_own_is_known_without_its_framework():
+    world = AgentWorld()
+    world.run(command("t1", command=pb.CommandInfo(value="env", user="bob")))
+    world.started("t1")
+    world.restart(damaged=[key for key in world.records if key[0] is Kind.FRAMEWORK])
+    (executor,) = world.core.state.executors.values()
+    assert nested.outer(world.core.state, executor).user == "bob"
 
 
 def test_the_environment_within_is_its_own_and_a_session_has_that_of_the_other():
