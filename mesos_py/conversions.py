@@ -11,14 +11,14 @@ them again.
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from functools import partial
-from operator import eq
 from typing import NamedTuple
 
 from mesos_py import reserved
 from mesos_py.enums import name_of
 from mesos_py.errors import InvalidResources, InvalidValue
+from mesos_py.ranges import Ranges, normalised, overlap, text
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import types_pb2 as pb
 
@@ -81,11 +81,35 @@ def _moved(source: Resources, converted: Resources) -> Conversion:
 def _earlier(resources: Resources, name_before: Callable[[str], str]) -> Resources:
     """By earlier names.  Raises InvalidResources for what would be there twice: ports that
     are reserved in two ways have not been there before."""
-    made = EMPTY
-    for key in resources.names():
-        part = resources.only(partial(eq, key))
-        made = made + part.renamed(name_before)
-    return made
+    scalars: defaultdict[str, int] = defaultdict(int)
+    spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    sets: defaultdict[str, list[str]] = defaultdict(list)
+    for key, milli in resources.scalars.items():
+        scalars[name_before(key)] += milli
+    for key, some in resources.ranges.items():
+        spans[name_before(key)] += some
+    for key, items in resources.sets.items():
+        sets[name_before(key)] += items
+    return Resources(
+        dict(scalars),
+        {name: _disjoint(name, pairs) for name, pairs in spans.items()},
+        {name: _distinct(name, items) for name, items in sets.items()},
+    )
+
+
+def _disjoint(name: str, pairs: list[tuple[int, int]]) -> Ranges:
+    twice = overlap(pairs)
+    if twice is not None:
+        raise InvalidResources(name, text((twice,)), "overlaps what is reserved in another way")
+    return normalised(pairs)
+
+
+def _distinct(name: str, items: list[str]) -> frozenset[str]:
+    found = frozenset(items)
+    if len(found) < len(items):
+        twice = next(item for item, times in Counter(items).items() if times > 1)
+        raise InvalidResources(name, twice, "is reserved in another way as well")
+    return found
 
 
 def reserved_part(resources: Resources) -> Resources:

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from agent.core.effects import TaskKey
 from agent.core.records import Cause, Executor, Task
+from mesos_py.conversions import reserved_part
 from mesos_py.resources import Resources
 from mesos_py.v1 import checkpoint_pb2
 from mesos_py.v1 import types_pb2 as pb
@@ -106,9 +107,9 @@ class Journal:
         record.status.uuid = status.uuid
         self.put(Kind.UPDATE, update_record_key(key, number), record.SerializeToString)
 
-    def reserved(self, resources: Resources) -> None:
-        record = checkpoint_pb2.Reserved(resources=resources.to_proto())
-        self.put(Kind.RESERVED, RESERVED_KEY, record.SerializeToString)
+    def reserved(self, total: Resources) -> None:
+        """The part of it that is; many operations of one step are written as one."""
+        self.put(Kind.RESERVED, RESERVED_KEY, lambda: _reserved(total))
 
     def operation(self, operation: pb.Operation) -> None:
         record = checkpoint_pb2.Operation(operation=operation)
@@ -130,6 +131,11 @@ def task_record_key(task: Task) -> RecordKey:
 
 def update_record_key(key: TaskKey, number: int) -> RecordKey:
     return (*key, f"{number:08}")
+
+
+def _reserved(total: Resources) -> bytes:
+    record = checkpoint_pb2.Reserved(resources=reserved_part(total).to_proto())
+    return record.SerializeToString()
 
 
 def _container(executor: Executor) -> bytes:

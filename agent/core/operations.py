@@ -18,9 +18,8 @@ from agent.core.journal import Journal
 from agent.core.timers import Timers
 from agent.core.updates import FIRST_RETRY_S, MAX_RETRY_S
 from mesos_py.clock import Now
-from mesos_py.conversions import conversion_of, reserved_part, with_reserved
+from mesos_py.conversions import conversion_of
 from mesos_py.errors import MesosPyError
-from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
 
@@ -150,14 +149,14 @@ def apply(s: AgentState, order: agent_pb2.Event.ApplyOperation, now: Now) -> Non
     status.uuid.value = uuid
     try:
         change = conversion_of(operation.info)
-        resources = change.apply(with_reserved(configured(s), s.reserved))
+        total = change.apply(s.total)
     except MesosPyError as error:
         s.drop("operation not possible", operation=uuid.hex(), why=error.message)
         status.state, status.message = pb.OPERATION_DROPPED, error.message
         s.send(_update(operation))
         return
-    s.reserved = reserved_part(resources)
-    s.journal.reserved(s.reserved)
+    s.total = total
+    s.journal.reserved(total)
     if operation.info.HasField("id"):
         status.state = pb.OPERATION_FINISHED
         s.operations.add(operation, now)
@@ -168,13 +167,3 @@ def acknowledge(s: AgentState, event: agent_pb2.Event.AcknowledgeOperation) -> N
     """ACKNOWLEDGE_OPERATION."""
     if not s.operations.acknowledge(event.uuid.value):
         s.drop("acknowledgement of an unknown operation", operation=event.uuid.value.hex())
-
-
-def configured(s: AgentState) -> Resources:
-    """What the agent has as its operator said, whatever is reserved of it since."""
-    return Resources.from_proto("resources", s.info.resources)
-
-
-def resources_of(s: AgentState) -> Resources:
-    """What the agent has, as it is reserved now."""
-    return with_reserved(configured(s), s.reserved)

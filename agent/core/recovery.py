@@ -19,7 +19,6 @@ from google.protobuf.message import DecodeError, Message
 from agent.core import checks, overtime
 from agent.core.effects import TaskKey, sum_of
 from agent.core.journal import Kind, RecordKey
-from agent.core.operations import configured
 from agent.core.past import note_end, note_status
 from agent.core.records import Cause, Executor, Exit, Framework, KillCause, Task
 from agent.core.state import AgentState
@@ -112,7 +111,7 @@ def restore(s: AgentState, records: list[Record], now: Now) -> Restored:
         s.epoch = own.epoch
         s.drain = own.drain if own.HasField("drain") else None
     # Of an agent that was stopped only this is left.
-    s.reserved = _reserved(s, records)
+    s.total = _total(s, records)
     restoring = _Restoring(s, restored, now)
     for kind, take in (
         (Kind.FRAMEWORK, restoring.framework),
@@ -128,11 +127,11 @@ def restore(s: AgentState, records: list[Record], now: Now) -> Restored:
     return restored
 
 
-def _reserved(s: AgentState, records: Iterable[Record]) -> Resources:
-    """What is reserved of what the agent offers now."""
+def _total(s: AgentState, records: Iterable[Record]) -> Resources:
+    """What the agent offers now, and of it is reserved what was."""
     found = [record for record in records if record.kind is Kind.RESERVED]
     if not found:
-        return EMPTY
+        return s.total
     way_out = "; `--recover cleanup` forgets this agent and its reservations"
     try:
         saved = _parsed(found[0], checkpoint_pb2.Reserved())
@@ -141,11 +140,10 @@ def _reserved(s: AgentState, records: Iterable[Record]) -> Resources:
         raise InvalidValue("checkpoint", "what is reserved", text) from None
     reserved = Resources.from_proto("reserved", saved.resources)
     try:
-        with_reserved(configured(s), reserved)
+        return with_reserved(s.total, reserved)
     except MesosPyError as error:
         text = f"{reserved} is reserved here: {error.message}{way_out}"
-        raise InvalidValue("resources", str(configured(s)), text) from None
-    return reserved
+        raise InvalidValue("resources", str(s.total), text) from None
 
 
 class _Restoring:

@@ -39,7 +39,8 @@ from agent.core.records import (
 from agent.core.timers import Timers
 from agent.core.updates import UpdateStreams
 from mesos_py.clock import Now
-from mesos_py.resources import EMPTY, Resources
+from mesos_py.conversions import reserved_part
+from mesos_py.resources import Resources
 from mesos_py.states import is_terminal, may_follow
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
@@ -110,8 +111,8 @@ class AgentState:
         # Since when the checkpoint cannot be written; None: it can.
         self.blocked_since_s: float | None = None
         self.updates = UpdateStreams(self.send, self.journal)
-        # What of the agent's resources is reserved since it runs, and who is to know of it.
-        self.reserved: Resources = EMPTY
+        # What the agent has, as it is reserved now, and who is to know what became of it.
+        self.total = Resources.from_proto("resources", info.resources)
         self.operations = Operations(self.send, self.journal)
         self.frameworks: dict[str, Framework] = {}
         # Executors whose processes are not gone, by key and by container.
@@ -129,6 +130,11 @@ class AgentState:
     @property
     def agent_id(self) -> str:
         return self.info.id.value
+
+    @property
+    def reserved(self) -> Resources:
+        """What of it has been reserved while the agent ran."""
+        return reserved_part(self.total)
 
     def note_self(self) -> None:
         """Have what the agent knows of itself written down."""

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agent.core.effects import Effect, SendMaster
-from agent.core.operations import configured, resources_of
 from mesos_py import reserved
-from mesos_py.conversions import conversion_of
+from mesos_py.conversions import conversion_of, with_reserved
 from mesos_py.errors import MesosPyError
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import agent_pb2
@@ -137,11 +136,13 @@ class Model:
             scheduler.hear(self.dice)
         for party in self.parties:
             state = party.agent.core.state
-            assert resources_of(state).plain == configured(state).plain
+            configured = Resources.from_proto("it", state.info.resources)
+            assert state.total == with_reserved(configured, state.reserved)
+            assert state.total.plain == configured.plain
             total = self.world.cluster.ledger.total(state.agent_id)
             known = self.world.cluster.agents.get(state.agent_id)
             assert known is None or known.unreachable or known.total == total
-            assert total is EMPTY or total.plain == configured(state).plain
+            assert total is EMPTY or total.plain == configured.plain
 
     # ---- Streams ---------------------------------------------------------------------
 
@@ -282,8 +283,8 @@ class Model:
             raise AssertionError("it never becomes quiet")
         for party in self.parties:
             state = party.agent.core.state
-            assert self.world.cluster.agents[state.agent_id].total == resources_of(state)
-            assert self.world.cluster.ledger.total(state.agent_id) == resources_of(state)
+            assert self.world.cluster.agents[state.agent_id].total == state.total
+            assert self.world.cluster.ledger.total(state.agent_id) == state.total
         for scheduler in self.schedulers:
             self.require_outcomes(scheduler)
 

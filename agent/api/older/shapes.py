@@ -10,7 +10,6 @@ from typing import Final
 
 from agent.core import listing
 from agent.core.listing import Container
-from agent.core.operations import resources_of
 from agent.core.records import Executor, Framework, Task, role_of
 from agent.core.registration import CAPABILITIES
 from agent.core.state import AgentState
@@ -44,7 +43,7 @@ def version(text: str) -> Shape:
 def agent(s: AgentState, *, version_text: str, started_wall_s: float, as_json: AsJson) -> Shape:
     """What /state says of the agent."""
     info = s.info
-    total = resources_of(s)
+    total = s.total
     used = [each for executor in s.executors.values() for each in listing.held(executor)]
     shape = version(version_text) | {
         "start_time": started_wall_s,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mesos_py.conversions import conversion_of, reserved_part, with_reserved
 from mesos_py.errors import InsufficientResources, InvalidResources, InvalidValue
-from mesos_py.reserved import Reservation
+from mesos_py.reserved import Reservation, key_of
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.reserving import amount, by, reserve, unreserve
@@ -48,6 +48,40 @@ def test_with_a_source_all_reservations_of_while_it_ran_may_change():
 def test_a_source_is_the_same_amount_and_keeps_what_is_static(target, source):
     with pytest.raises(InvalidResources, match=r"reserve\.source"):
         conversion_of(reserve(target, source=source))
+
+
+@pytest.mark.parametrize("change", [reserve, unreserve])
+def test_many_names_take_no_more_steps_than_few(monkeypatch, change):
+    """A bundle for each name, of all names, took minutes."""
+    made = []
+    init = Resources.__init__
+
+    def counted(it, *rest):
+        made.append(it)
+        init(it, *rest)
+
+    monkeypatch.setattr(Resources, "__init__", counted)
+
+    def steps(names: int) -> int:
+        parts = (amount(by("ads", f"p{name}"), cpus=1, ports=(name, name)) for name in range(names))
+        dynamic = sum(parts, EMPTY)
+        operation = change(dynamic)
+        made.clear()
+        conversion_of(operation)
+        with_reserved(amount(cpus=names, ports=(0, names)), dynamic)
+        return len(made)
+
+    assert steps(100) == steps(10)
+
+
+def test_what_would_have_been_there_twice_is_refused():
+    twice = amount(ALICE, ports=(1, 5)) + amount(by("ads", "bob"), ports=(5, 9))
+    with pytest.raises(InvalidResources, match="overlaps what is reserved in another way"):
+        conversion_of(reserve(twice))
+    first, second = (key_of("disks", stack) for stack in (ALICE, by("ads", "bob")))
+    disks = Resources(sets={first: frozenset({"a", "b"}), second: frozenset({"b", "c"})})
+    with pytest.raises(InvalidResources, match=r"'?b'?.*is reserved in another way as well"):
+        conversion_of(reserve(disks))
 
 
 def test_what_is_not_there_cannot_be_taken():

@@ -4,7 +4,7 @@ import pytest
 
 from agent.core.effects import SendMaster
 from agent.core.journal import RESERVED_KEY, Kind
-from agent.core.operations import MAX_REMEMBERED, resources_of
+from agent.core.operations import MAX_REMEMBERED
 from mesos_py.errors import InvalidValue
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import agent_pb2
@@ -57,7 +57,7 @@ def registered(world):
 
 
 def has(world):
-    return resources_of(world.core.state)
+    return world.core.state.total
 
 
 def test_one_without_an_id_is_done_in_silence(world):
@@ -139,6 +139,28 @@ def test_what_a_framework_has_reserved_stays_when_it_is_gone(world):
     assert not registered(world).frameworks
     assert told(world.advance(HOUR_S)) == []
     assert has(world).contains(TWO)
+
+
+def test_many_operations_of_one_step_are_written_down_once(world, monkeypatch):
+    """Each for itself, and all that is reserved with each, took an agent minutes."""
+    written = []
+    to_proto = Resources.to_proto
+
+    def counted(it):
+        written.append(it)
+        return to_proto(it)
+
+    monkeypatch.setattr(Resources, "to_proto", counted)
+    orders = [reserve(amount(by("ads", f"p{number}"), mem=1)) for number in range(20)]
+    written.clear()
+    for number, info in enumerate(orders):
+        operation = pb.Operation(info=info, uuid=pb.UUID(value=uuid(number)))
+        order = Event.ApplyOperation(operation=operation)
+        event = Event(type=Event.APPLY_OPERATION, apply_operation=order)
+        world.core.on_master_event(event, world.clock.now())
+    assert written == []
+    world.collect()
+    assert written == [world.core.state.reserved]
 
 
 def test_the_same_operation_twice_is_done_once(world):
