@@ -75,8 +75,9 @@ class Acceptance:
         self.errors: list[tuple[pb.TaskInfo, Reason, MesosPyError]] = []
         # Of all groups of the call, refused ones too.
         self._group_bytes = 0
-        # Of planned operations that have an id.
-        self._operation_bytes = 0
+        # With what is planned; None: not asked for yet.
+        self._waiting: operations.Waiting | None = None
+        self._told: reserving.Told | None = None
         self._multi_role = framework.multi_role
 
     def take(self, c: Cluster, info: pb.TaskInfo, now: Now) -> None:
@@ -107,18 +108,21 @@ class Acceptance:
     def convert(self, operation: pb.Offer.Operation) -> None:
         """Plan what it makes of what is left; raises what is wrong with it and then plans
         nothing."""
-        operations.check(self.agent, operation, self._operation_bytes)
+        waiting = self._waiting
+        if operation.HasField("id"):
+            self._waiting = waiting or operations.waiting(self.agent, self.framework)
+            waiting = self._waiting.require_room(self.agent, operation)
         if self.max_task_s is not None:
             # It would not come back to them.
             name = name_of(Operation.Type, operation.type)
             raise InvalidValue("operations.type", name, "is not for what is kept for short tasks")
         conversion = reserving.asked_by_framework(self.framework, self.agent, self.role, operation)
         left, then = conversion.apply(self.left), conversion.apply(self.total)
-        reserving.require_bounds(operation, then)
-        self.left, self.total = left, then
+        self._told = self._told or reserving.told(self.total)
+        self._told = reserving.require_bounds(self._told, conversion, self.total, then)
+        self._waiting, self.left, self.total = waiting, left, then
         self.conversions.append(conversion)
         self.orders.append(Order(operation=operation))
-        self._operation_bytes += operation.ByteSize() if operation.HasField("id") else 0
 
     def _back_to(self, left: Resources, claims: int, tasks: int, executors: int) -> None:
         """Forget what was planned since there were so many."""

@@ -8,12 +8,12 @@ too, and a new master learns it from the agent.  An operation without an id is s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Operation
 from mesos_py.clock import Now
-from mesos_py.errors import InvalidValue, MesosPyError, TooLarge, shortened
+from mesos_py.errors import InvalidValue, MesosPyError, TooLarge, shortened, shown
 from mesos_py.ids import MAX_ID_BYTES, UUID_BYTES
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
@@ -21,29 +21,44 @@ from mesos_py.v1 import types_pb2 as pb
 
 # All of them are in each registration of their agent.
 MAX_WAITING_BYTES: Final = 1024 * 1024
+# Of one framework, on one agent.
+MAX_WAITING: Final = 1000
 State: TypeAlias = pb.OperationState.ValueType
 
 # ---- To the agent --------------------------------------------------------------------
 
 
-def check(agent: Agent, operation: pb.Offer.Operation, planned_bytes: int) -> None:
-    """Raises InvalidValue for an id that cannot be given to an operation, and TooLarge when the
-    agent has enough of those that have one, with `planned_bytes` of the same call.
+class Waiting(NamedTuple):
+    """Operations of an agent that nobody has acknowledged yet: bytes of all of them, and how
+    many one framework has."""
 
-    As in Mesos, an id may look like anything, and be that of another operation as well.
-    """
-    if not operation.HasField("id"):
-        return
-    waiting = sum(each.message.ByteSize() for each in agent.operations.values())
-    if waiting + planned_bytes + operation.ByteSize() > MAX_WAITING_BYTES:
-        text = f"agent {agent.agent_id} has {len(agent.operations)} operations whose outcome"
-        raise TooLarge(f"{text} was not acknowledged", field="operations")
-    operation_id = operation.id.value
-    if not operation_id:
-        raise InvalidValue("operations.id", operation_id, "must not be empty")
-    if len(operation_id.encode()) > MAX_ID_BYTES:
-        reason = f"is longer than {MAX_ID_BYTES} bytes"
-        raise InvalidValue("operations.id", operation_id, reason)
+    size_bytes: int
+    number: int
+
+    def require_room(self, agent: Agent, operation: pb.Offer.Operation) -> Waiting:
+        """With one more.  Raises InvalidValue for an id that cannot be given to an operation,
+        and TooLarge where there are enough.
+
+        As in Mesos, an id may look like anything, and be that of another operation as well.
+        """
+        operation_id = operation.id.value
+        if not operation_id:
+            raise InvalidValue("operations.id", operation_id, "must not be empty")
+        if len(operation_id.encode()) > MAX_ID_BYTES:
+            reason = f"is longer than {MAX_ID_BYTES} bytes"
+            raise InvalidValue("operations.id", operation_id, reason)
+        then = Waiting(self.size_bytes + operation.ByteSize(), self.number + 1)
+        if then.number > MAX_WAITING or then.size_bytes > MAX_WAITING_BYTES:
+            text = f"operations.id: {shown(operation_id)}: the outcome of {self.number} operations"
+            where = f"on agent {agent.agent_id}"
+            raise TooLarge(f"{text} {where} was not acknowledged", field="operations.id")
+        return then
+
+
+def waiting(agent: Agent, framework: Framework) -> Waiting:
+    operations = agent.operations.values()
+    own = [each for each in operations if each.framework_id == framework.framework_id]
+    return Waiting(sum(each.message.ByteSize() for each in operations), len(own))
 
 
 def order(c: Cluster, agent: Agent, framework: Framework | None, info: pb.Offer.Operation) -> None:

@@ -8,7 +8,8 @@ reserved, and that is taken over.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Collection
+from typing import Final, NamedTuple
 
 from master.core import offers as offering
 from master.core import operations
@@ -23,8 +24,9 @@ from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
 Operation = pb.Offer.Operation
-# All of it is in each registration of its agent.
+# All of it is in each registration of its agent, and each change there is made by name.
 MAX_BYTES: Final = 256 * 1024
+MAX_NAMES: Final = 1000
 KINDS: Final = frozenset({Operation.RESERVE, Operation.UNRESERVE})
 _CAPABLE: Final = pb.AgentInfo.Capability.AGENT_OPERATION_FEEDBACK
 
@@ -78,15 +80,46 @@ def _require_role_of_offer(operation: pb.Offer.Operation, role: str) -> None:
             raise InvalidValue(where, given, f"the offers are of {role}")
 
 
-def require_bounds(operation: pb.Offer.Operation, resources: Resources) -> None:
-    """Raises TooLarge for RESERVE on an agent that would have `resources`, and more to say of
-    what is reserved than it may."""
-    if operation.type != Operation.RESERVE:
-        return
-    size = sum(each.ByteSize() for each in reserved_part(resources).to_proto())
-    if size > MAX_BYTES:
-        text = f"what is reserved there would be {size} bytes, at most {MAX_BYTES} are kept"
-        raise TooLarge(text, field="resources")
+class Told(NamedTuple):
+    """What an agent has to say of what is reserved on it while it runs: amounts that differ
+    in anything but their size, and bytes."""
+
+    names: int
+    size_bytes: int
+
+
+def told(resources: Resources) -> Told:
+    part = reserved_part(resources)
+    return Told(len(part.names()), sum(each.ByteSize() for each in part.to_proto()))
+
+
+def require_bounds(known: Told, change: Conversion, before: Resources, then: Resources) -> Told:
+    """What an agent has to say when the change has made `then` of `before`, of which it had to
+    say `known`.  Raises TooLarge where that is more than it may, and more than it was.
+
+    Looks at nothing but what changes: a call may bring many changes.
+    """
+    names = {*change.consumed.names(), *change.converted.names()}
+    old, new = told(_named(before, names)), told(_named(then, names))
+    after = Told(
+        known.names - old.names + new.names, known.size_bytes - old.size_bytes + new.size_bytes
+    )
+    if after.names > max(known.names, MAX_NAMES):
+        text = f"the agent would have {after.names} amounts that are reserved in different ways"
+        raise TooLarge(f"resources: {text}, at most {MAX_NAMES} are kept", field="resources")
+    if after.size_bytes > max(known.size_bytes, MAX_BYTES):
+        text = f"what is reserved there would be {after.size_bytes} bytes"
+        raise TooLarge(f"resources: {text}, at most {MAX_BYTES} are kept", field="resources")
+    return after
+
+
+def _named(resources: Resources, names: Collection[str]) -> Resources:
+    scalars, ranges, sets = resources.scalars, resources.ranges, resources.sets
+    return Resources(
+        {name: scalars[name] for name in names if name in scalars},
+        {name: ranges[name] for name in names if name in ranges},
+        {name: sets[name] for name in names if name in sets},
+    )
 
 
 def carry_out(c: Cluster, agent_id: str, operation: pb.Offer.Operation, now: Now) -> None:
@@ -105,7 +138,8 @@ def carry_out(c: Cluster, agent_id: str, operation: pb.Offer.Operation, now: Now
     if not agent.connected:
         raise Conflict("the agent is disconnected", agent=agent_id)
     _require_unused(c, agent, conversion.consumed)
-    require_bounds(operation, conversion.apply(agent.total))
+    then = conversion.apply(agent.total)
+    require_bounds(told(agent.total), conversion, agent.total, then)
     _make_room(c, agent, conversion.consumed, now)
     c.ledger.claim(agent_id, [], conversions=[conversion])
     operations.order(c, agent, None, operation)

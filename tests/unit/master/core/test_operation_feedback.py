@@ -207,3 +207,19 @@ def test_operations_that_nobody_acknowledges_are_bounded(monkeypatch, agent, fra
     assert (status.operation_id.value, status.state) == ("a", pb.OPERATION_ERROR)
     assert "not acknowledged" in status.message
     assert len(ordered(agent)) == 1
+
+
+def test_a_framework_has_so_many_operations_on_an_agent_that_it_has_not_acknowledged(
+    monkeypatch, world, agent, framework, order
+):
+    monkeypatch.setattr(operations, "MAX_WAITING", 2)
+    asked = [reserve(amount(ADS, mem=1), name) for name in ("a", "b" * 255)]
+    framework.accept(framework.offers(), asked, refuse_s=0)
+    (status,) = statuses(framework)
+    assert (status.operation_id.value, status.state) == ("b" * 255, pb.OPERATION_ERROR)
+    assert "the outcome of 2 operations on agent" in status.message
+    assert len(ordered(agent)) == 1
+    finished(agent, order)
+    acknowledge(framework, agent, order)
+    framework.accept(framework.offers(), [reserve(amount(ADS, mem=1), "c")])
+    assert len(ordered(agent)) == 1

@@ -5,6 +5,7 @@ import pytest
 from master.allocator.base import AllocatorOptions
 from master.allocator.drf import DrfAllocator
 from master.core import reserving
+from mesos_py.conversions import reserved_part
 from mesos_py.reserved import Reservation
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import agent_pb2
@@ -261,6 +262,57 @@ def test_what_an_agent_has_to_say_of_reservations_is_bounded(monkeypatch, agent,
     assert "at most 250 are kept" in first.message
     assert "2 wanted, 1 there" in second.message
     assert len(ordered(agent)) == 1
+
+
+def labelled(number, **scalars):
+    return amount(by("ads", "alice", {"n": str(number)}), **scalars)
+
+
+def test_an_agent_has_so_many_amounts_that_are_reserved_in_different_ways(
+    monkeypatch, agent, framework
+):
+    monkeypatch.setattr(reserving, "MAX_NAMES", 2)
+    (offer,) = framework.offers()
+    operations = [reserve(labelled(number, cpus=1)) for number in (1, 2, 3, 2)]
+    operations += [unreserve(labelled(1, cpus=1)), reserve(labelled(3, cpus=1))]
+    framework.accept([offer], operations)
+    (refusal,) = framework.refusals()
+    assert "have 3 amounts" in refusal.message
+    assert "at most 2 are kept" in refusal.message
+    assert len(ordered(agent)) == 5
+
+
+def test_a_part_of_a_refined_reservation_that_is_unreserved_is_one_more_amount(
+    monkeypatch, world, agent
+):
+    monkeypatch.setattr(reserving, "MAX_NAMES", 1)
+    framework = world.framework("r", role="ads/x", capabilities=REFINES)
+    stack = (*by("ads"), *by("ads/x"))
+    refined = amount(stack, cpus=2)
+    change = reserve(refined, source=amount(cpus=2))
+    world.core.operate(agent.id, change, world.clock.now())
+    (offer,) = framework.offers()
+    framework.accept([offer], [unreserve(amount(stack, cpus=1))], refuse_s=0)
+    (refusal,) = framework.refusals()
+    assert "have 2 amounts" in refusal.message
+    (offer,) = framework.offers()
+    framework.accept([offer], [unreserve(refined)])
+    assert not framework.refusals()
+
+
+def test_each_change_of_a_call_looks_at_what_it_changes_alone(monkeypatch, agent, framework):
+    """Else a small call of many keeps the master busy for seconds."""
+    looked_at = []
+
+    def part(resources):
+        looked_at.extend(resources.names())
+        return reserved_part(resources)
+
+    monkeypatch.setattr(reserving, "reserved_part", part)
+    (offer,) = framework.offers()
+    framework.accept([offer], [reserve(labelled(number, cpus=0.01)) for number in range(100)])
+    assert len(ordered(agent)) == 100
+    assert len(looked_at) < 10 * 100
 
 
 def test_a_launch_has_no_id(world, agent, framework):
