@@ -26,6 +26,8 @@ MAX_REFINED: Final = 32
 MAX_PRINCIPAL: Final = 255
 MAX_LABELS: Final = 32
 MAX_LABEL: Final = 255
+# All levels with their labels, as it is in the name.
+MAX_STACK_BYTES: Final = 4096
 
 
 class Reservation(NamedTuple):
@@ -150,7 +152,13 @@ def key_from(where: str, message: pb.Resource) -> str:
         raise InvalidResources(f"{where}.role", "*", "a reservation must be for a role")
     else:
         return message.name
-    return key_of(message.name, stack)
+    key = key_of(message.name, stack)
+    size = len(key.encode())
+    if size > MAX_STACK_BYTES:
+        # Before anybody asks for it by name: those that were asked for are remembered.
+        reason = f"bytes for its roles, principals and labels, at most {MAX_STACK_BYTES} are kept"
+        raise InvalidResources(f"{where}.reservations", size, reason)
+    return key
 
 
 def _refined(where: str, message: pb.Resource) -> Stack:

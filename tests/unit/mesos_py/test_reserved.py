@@ -34,9 +34,28 @@ def labels(count, value="v"):
 
 
 def test_reservations_have_principals_and_labels_of_some_length():
-    message = dynamic(principal="p" * 255, labels=labels(32, "v" * 255))
-    (again,) = Resources.from_proto("it", [message]).to_proto()
-    assert again.reservations == message.reservations
+    for message in (
+        dynamic(principal="p" * 255, labels=labels(32, "v" * 100)),
+        dynamic(labels=labels(8, "v" * 255)),
+    ):
+        (again,) = Resources.from_proto("it", [message]).to_proto()
+        assert again.reservations == message.reservations
+
+
+def test_all_that_is_said_of_one_amount_is_bounded_before_it_is_remembered():
+    reserved.stack_of.cache_clear()
+    info = pb.Resource.ReservationInfo(type=pb.Resource.ReservationInfo.DYNAMIC)
+    role, levels = "web", []
+    for _ in range(16):
+        level = pb.Resource.ReservationInfo(role=role, labels=labels(1, "v" * 230))
+        level.MergeFrom(info)
+        levels.append(level)
+        role += "/x"
+    with pytest.raises(InvalidResources, match="at most 4096 are kept") as caught:
+        Resources.from_proto("resources", [reserved_by(reservations=levels)])
+    assert caught.value.field == "resources.cpus.reservations"
+    assert reserved.stack_of.cache_info().currsize == 0
+    assert Resources.from_proto("resources", [reserved_by(reservations=levels[:8])])
 
 
 @pytest.mark.parametrize(
