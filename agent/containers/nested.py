@@ -96,6 +96,8 @@ class Nested:
         # Who wants to know the end of a task's or an executor's own container.
         self._awaited: dict[str, asyncio.Future[Exit]] = {}
         self._starting: set[asyncio.Task[None]] = set()
+        # Those whose directories are being removed.
+        self._removing: set[Names] = set()
 
     # ---- Orders --------------------------------------------------------------------
 
@@ -105,8 +107,8 @@ class Nested:
         """Start one; False: it runs already.  One with a `session` has no directory, and the
         environment of the one that it is in, as one who looks into that wants it.
 
-        Raises InvalidValue for whatever keeps it from being started, and Refused if nothing
-        may be.
+        Raises InvalidValue for whatever keeps it from being started, Refused if nothing may
+        be, and Conflict while another of its id is being removed.
         """
         if self._allowed is Allowed.OFF:
             raise Refused("this agent launches no containers within others (--nested-containers)")
@@ -116,6 +118,7 @@ class Nested:
         known = self._find(names)
         if known is not None and known.alive:
             return False
+        self._require_not_removed(names)
         executor, outer = self._outer(names)
         self._require_room(names[0])
         container = _Container(names, outer, session=session)
@@ -199,12 +202,13 @@ class Nested:
         """Forget one that has ended, with its directory; nothing if there is none.
 
         Raises NotFound, InvalidValue for one of a task or an executor, and Conflict if it
-        has not ended.
+        has not ended, or is being removed already.
         """
         names = nested.names_of(_FIELD, container_id)
         executor = self._s.containers.get(names[0])
         if executor is None:
             raise _unknown(names)
+        self._require_not_removed(names)
         if len(names) == 1:
             text = "is that of a task or an executor: the agent removes it by itself"
             raise InvalidValue(_FIELD, nested.text_of(names), text)
@@ -218,10 +222,12 @@ class Nested:
         parts = executor.sandbox
         for name in names[1:]:
             parts = nested.sandbox_within(parts, name)
-        try:
-            await asyncio.to_thread(self._erase, parts)
-        except OSError as error:
-            log.warning("directory is left", container=nested.text_of(names), error=error)
+        self._removing.add(names)
+        # As with a start: nobody can take the id before its directory is gone.
+        removing = asyncio.create_task(self._remove(names, parts))
+        self._starting.add(removing)
+        removing.add_done_callback(self._started)
+        await asyncio.shield(removing)
 
     # ---- What there is -------------------------------------------------------------
 
@@ -283,6 +289,11 @@ class Nested:
         if executor.pid is None:
             raise _no_parent(names, "has not started yet")
         return executor, nested.outer(self._s, executor)
+
+    def _require_not_removed(self, names: Names) -> None:
+        if names in self._removing:
+            text = f"{_FIELD}: {nested.text_of(names)!r}: is being removed"
+            raise Conflict(text, container=nested.text_of(names))
 
     def _require_room(self, outermost: str) -> None:
         running = sum(each.alive for each in self._of.get(outermost, {}).values())
@@ -414,6 +425,14 @@ class Nested:
             if each.alive and len(each.names) > len(names) and each.names[: len(names)] == names:
                 yield each
 
+    async def _remove(self, names: Names, parts: tuple[str, ...]) -> None:
+        try:
+            await asyncio.to_thread(self._erase, parts)
+        except OSError as error:
+            log.warning("directory is left", container=nested.text_of(names), error=error)
+        finally:
+            self._removing.discard(names)
+
     def _erase(self, parts: tuple[str, ...]) -> None:
         """In a thread.  Raises OSError."""
         with sandbox.opened(self._s.settings.work_dir) as root:
@@ -425,7 +444,8 @@ class Nested:
                 trash = Trash(root, TRASH)
                 try:
                     trash.take(above, parts[-1])
-                    trash.empty()
+                    if problems := trash.empty_taken():
+                        raise problems[0]
                 except FileNotFoundError:
                     pass
                 finally:

@@ -28,6 +28,9 @@ _GET_FLAGS: Final = 0x80086601
 _SET_FLAGS: Final = 0x40086602
 _IMMUTABLE: Final = 0x10 | 0x20  # and append-only
 
+# Of what is moved into a trash: threads that use the same one never choose the same name.
+_NUMBERS: Final = itertools.count()
+
 
 class Trash:
     """What is about to be removed: a directory `name` beneath `root`."""
@@ -36,7 +39,8 @@ class Trash:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name, 0o700, dir_fd=root)
         self._fd = os.open(name, _DIRECTORY, dir_fd=root)
-        self._numbers = itertools.count()
+        # What was moved here by this object, and is not removed.
+        self._taken: list[str] = []
 
     def close(self) -> None:
         os.close(self._fd)
@@ -51,10 +55,21 @@ class Trash:
         except PermissionError:
             _soften(parent, name)
             os.rename(name, target, src_dir_fd=parent, dst_dir_fd=self._fd)
+        self._taken.append(target)
+
+    def empty_taken(self) -> list[OSError]:
+        """Remove what was moved here by this object, and leave others what is theirs; what
+        stood in the way."""
+        problems: list[OSError] = []
+        while self._taken:
+            # What is moved up from deep below is appended.
+            self._remove(self._fd, self._taken.pop(), 0, problems)
+        return problems
 
     def empty(self) -> list[OSError]:
         """Remove all that is here; what stood in the way of the rest."""
         problems: list[OSError] = []
+        self._taken.clear()
         # What is moved up from deep below comes into the next round.
         while True:
             names = _names(self._fd)
@@ -106,7 +121,7 @@ class Trash:
             os.rmdir(name, dir_fd=parent)
 
     def _free_name(self, name: str) -> str:
-        for number in self._numbers:
+        for number in _NUMBERS:
             target = f"{number}-{name}"[:200]
             try:
                 os.stat(target, dir_fd=self._fd, follow_symlinks=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import signal
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from agent.containers.users import User
 from agent.core.effects import Signal
 from agent.core.nested import Allowed
 from agent.core.records import Exit
+from agent.sandboxes.erasing import Trash
 from mesos_py.errors import Conflict, InvalidValue, NotFound, Refused
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import command
@@ -348,6 +350,41 @@ async def test_removed_it_is_forgotten_with_its_directory(tmp_path: Path):
             await over(scene, *names)
     await scene.nested.remove(scene.id("m"))
     await scene.nested.remove(scene.id("never"))
+
+
+async def test_while_it_is_removed_nothing_takes_its_id(tmp_path: Path, monkeypatch):
+    scene = NestedScene(tmp_path)
+    await scene.launch("a")
+    await scene.launch("m")
+    for name in ("a", "m"):
+        scene.ended(name)
+    begun, goes_on = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def take(*_: object) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        assert goes_on.wait(WITHIN_S)
+        raise PermissionError("not for you")
+
+    monkeypatch.setattr(Trash, "take", take)
+    tmp_path.joinpath(*scene.host.request()[1]["sandbox"][:-1]).mkdir(parents=True)
+    removing = asyncio.create_task(scene.nested.remove(scene.id("a")))
+    try:
+        async with asyncio.timeout(WITHIN_S):
+            await begun.wait()
+        # Whoever asked may go away: the directory is still being removed.
+        removing.cancel()
+        await asyncio.wait([removing])
+        for again in (scene.launch("a"), scene.nested.remove(scene.id("a"))):
+            with pytest.raises(Conflict, match=r"c1.a': is being removed"):
+                await again
+        assert await scene.launch("m")
+    finally:
+        goes_on.set()
+    async with asyncio.timeout(WITHIN_S):
+        while scene.nested._starting:
+            await asyncio.wait(scene.nested._starting)
+    assert await scene.launch("a")
 
 
 async def test_there_are_bounds(scene, monkeypatch):

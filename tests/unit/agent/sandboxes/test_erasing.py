@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.containers import sandbox
 from agent.sandboxes.erasing import Trash, mounted_beneath
 
 
@@ -77,6 +78,40 @@ def test_names_that_are_in_the_trash_already_are_no_obstacle(root, tmp_path):
     (tmp_path / "a").mkdir()
     assert erase(root, "a") == []
     assert not list((tmp_path / "trash").iterdir())
+
+
+def test_two_that_share_a_trash_neither_take_the_same_name_nor_empty_each_others(root, tmp_path):
+    for above in ("a", "b"):
+        (tmp_path / above / "same" / "dir").mkdir(parents=True)
+    first, second = Trash(root, "trash"), Trash(root, "trash")
+    try:
+        # Both have looked for a free name before either takes one.
+        assert first._free_name("same") != second._free_name("same")
+        with sandbox.closing(sandbox.open_directory(root, ["a"])) as fd:
+            first.take(fd, "same")
+        with sandbox.closing(sandbox.open_directory(root, ["b"])) as fd:
+            second.take(fd, "same")
+        assert first.empty_taken() == []
+        (left,) = (tmp_path / "trash").iterdir()
+        assert (left / "dir").is_dir()
+        assert second.empty() == second.empty_taken() == []
+    finally:
+        first.close()
+        second.close()
+    assert not any((tmp_path / "trash").iterdir())
+
+
+def test_what_was_deep_in_what_was_taken_goes_with_it(root, tmp_path):
+    deepest = tmp_path / "sandbox" / "/".join("d" * 70)
+    deepest.mkdir(parents=True)
+    (deepest / "file").write_text("x")
+    trash = Trash(root, "trash")
+    try:
+        trash.take(root, "sandbox")
+        assert trash.empty_taken() == []
+    finally:
+        trash.close()
+    assert not any((tmp_path / "trash").iterdir())
 
 
 def test_what_is_linked_to_stays(root, tmp_path):
