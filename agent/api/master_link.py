@@ -99,6 +99,8 @@ class MasterLink:
             size += len(call.executor_message.data)
         elif call.type == Call.UPDATE:
             size += len(call.update.status.data)
+        elif call.type == Call.UPDATE_OPERATION:
+            size += call.update_operation.ByteSize()
         self._queue.append((call, size))
         self._queued_bytes += size
         if len(self._queue) > _MAX_QUEUED or self._queued_bytes > _MAX_QUEUED_BYTES:

@@ -19,7 +19,9 @@ from agent.core.timers import Timers
 from agent.core.updates import FIRST_RETRY_S, MAX_RETRY_S
 from mesos_py.clock import Now
 from mesos_py.conversions import conversion_of
-from mesos_py.errors import MesosPyError
+from mesos_py.errors import MesosPyError, TooLarge
+from mesos_py.reserved import is_reserved
+from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
 
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 # So many of the last operations are known again, should one come twice.
 MAX_REMEMBERED: Final = 1000
+# Both are in each REGISTER, which is one message, and above what a master lets come about:
+# whatever it does, this agent can register.
+MAX_RESERVED_BYTES: Final = 2 * 1024 * 1024
+MAX_WAITING_BYTES: Final = 4 * 1024 * 1024
 
 
 class Operations:
@@ -37,6 +43,7 @@ class Operations:
         self._send = send
         self._journal = journal
         self._waiting: dict[bytes, pb.Operation] = {}
+        self._waiting_bytes = 0
         self._interval_s: dict[bytes, float] = {}
         self._seen: OrderedDict[bytes, None] = OrderedDict()
         self._timers = Timers()
@@ -60,7 +67,7 @@ class Operations:
 
     def add(self, operation: pb.Operation, now: Now) -> None:
         """Tell the outcome, `latest_status`, until it is acknowledged."""
-        self._waiting[operation.uuid.value] = operation
+        self.restore(operation)
         self._journal.operation(operation)
         if not self._paused:
             self._tell(operation.uuid.value, FIRST_RETRY_S, now)
@@ -68,11 +75,21 @@ class Operations:
     def restore(self, operation: pb.Operation) -> None:
         """One of an earlier run of the agent."""
         self._waiting[operation.uuid.value] = operation
+        self._waiting_bytes += operation.ByteSize()
+
+    def require_room(self, operation: pb.Operation) -> None:
+        """Raises TooLarge when so much waits that another would be too much."""
+        size = self._waiting_bytes + operation.ByteSize()
+        if size > MAX_WAITING_BYTES:
+            text = f"{len(self._waiting)} operations here were not acknowledged: {size} bytes"
+            raise TooLarge(f"{text}, at most {MAX_WAITING_BYTES} are kept", field="operations")
 
     def acknowledge(self, uuid: bytes) -> bool:
         """Its outcome is known.  False: there is no such operation."""
-        if self._waiting.pop(uuid, None) is None:
+        operation = self._waiting.pop(uuid, None)
+        if operation is None:
             return False
+        self._waiting_bytes -= operation.ByteSize()
         self._interval_s.pop(uuid, None)
         self._timers.cancel((uuid.hex(),))
         self._journal.no_operation(uuid)
@@ -150,6 +167,7 @@ def apply(s: AgentState, order: agent_pb2.Event.ApplyOperation, now: Now) -> Non
     try:
         change = conversion_of(operation.info)
         total = change.apply(s.total)
+        _require_room(s, operation, total)
     except MesosPyError as error:
         s.drop("operation not possible", operation=uuid.hex(), why=error.message)
         status.state, status.message = pb.OPERATION_DROPPED, error.message
@@ -161,6 +179,18 @@ def apply(s: AgentState, order: agent_pb2.Event.ApplyOperation, now: Now) -> Non
         status.state = pb.OPERATION_FINISHED
         s.operations.add(operation, now)
         s.framework(order.framework_info)
+
+
+def _require_room(s: AgentState, operation: pb.Operation, total: Resources) -> None:
+    """Raises TooLarge where the agent would have too much to tell when it registers."""
+    if operation.info.HasField("id"):
+        s.operations.require_room(operation)
+    if operation.info.type != pb.Offer.Operation.RESERVE:
+        return
+    size = sum(len(name) for name in total.names() if is_reserved(name))
+    if size > MAX_RESERVED_BYTES:
+        text = f"the names of what is reserved here would be {size} bytes"
+        raise TooLarge(f"{text}, at most {MAX_RESERVED_BYTES} are kept", field="reserved")
 
 
 def acknowledge(s: AgentState, event: agent_pb2.Event.AcknowledgeOperation) -> None:

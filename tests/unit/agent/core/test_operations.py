@@ -2,10 +2,12 @@
 
 import pytest
 
+from agent.core import operations
 from agent.core.effects import SendMaster
 from agent.core.journal import RESERVED_KEY, Kind
 from agent.core.operations import MAX_REMEMBERED
 from mesos_py.errors import InvalidValue
+from mesos_py.reserved import key_of
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
@@ -191,6 +193,38 @@ def test_what_cannot_be_done_is_said_once_and_changes_nothing(world, operation, 
     assert has(world) == TOTAL
     assert told(world.advance(HOUR_S)) == []
     assert not registered(world).operations
+
+
+def test_there_is_an_end_to_what_is_reserved_whatever_the_master_says(world, monkeypatch):
+    """An agent that could not register any more would be lost, and what runs there."""
+    names = [key_of("mem", by("ads", f"p{number}")) for number in range(3)]
+    monkeypatch.setattr(operations, "MAX_RESERVED_BYTES", len(names[0]) + len(names[1]))
+    for number in range(2):
+        assert not apply(world, reserve(amount(by("ads", f"p{number}"), mem=1)), number)
+    before = has(world)
+    (said,) = apply(world, reserve(amount(by("ads", "p2"), mem=1)), 2)
+    assert said.latest_status.state == pb.OPERATION_DROPPED
+    assert "what is reserved here would be" in said.latest_status.message
+    assert has(world) == before
+    assert not apply(world, unreserve(amount(by("ads", "p1"), mem=1)), 3)
+    assert not apply(world, reserve(amount(by("ads", "p2"), mem=1)), 4)
+
+
+def test_there_is_an_end_to_operations_that_nobody_acknowledges(world, monkeypatch):
+    (first,) = apply(world, reserve(amount(ADS, mem=1), "op1"), 1)
+    monkeypatch.setattr(operations, "MAX_WAITING_BYTES", 2 * first.ByteSize())
+    apply(world, reserve(amount(ADS, mem=1), "op2"), 2)
+    world.restart()
+    world.register()
+    world.effects.clear()
+    (said,) = apply(world, reserve(amount(ADS, mem=1), "op3"), 3)
+    assert said.latest_status.state == pb.OPERATION_DROPPED
+    assert "2 operations here were not acknowledged" in said.latest_status.message
+    assert not apply(world, reserve(amount(ADS, mem=1)), 4)
+    acknowledge(world, 1)
+    (done,) = apply(world, reserve(amount(ADS, mem=1), "op5"), 5)
+    assert done.latest_status.state == pb.OPERATION_FINISHED
+    assert Resources.from_proto("it", registered(world).reserved) == amount(ADS, mem=4)
 
 
 def test_an_acknowledgement_of_nothing_is_passed_over(world):
