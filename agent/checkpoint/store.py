@@ -104,13 +104,19 @@ class Checkpoint:
     def write(self, changes: Sequence[Change]) -> None:
         """All of them or none.  Raises CheckpointUnwritable."""
         db = self._db
+        lasting = False
+        for kind, _, data in changes:
+            # What is gone may come back with the machine: it is told once more then.
+            if data is not None and kind in LASTING:
+                lasting = True
+                break
         try:
             if self._folding is not None and not self._folding.is_alive():
                 # What was written meanwhile is little.  Only when all is folded, as now,
                 # does the log begin anew with the next write.
                 self._folding = None
                 db.execute("PRAGMA wal_checkpoint(PASSIVE)")
-            if any(change.kind in LASTING for change in changes):
+            if lasting:
                 db.execute("PRAGMA synchronous = FULL")
             db.execute("BEGIN")
             for kind, key, data in changes:
@@ -120,12 +126,13 @@ class Checkpoint:
                 else:
                     db.execute(_PUT, (kind.value, text, zlib.crc32(data), data))
             db.execute("COMMIT")
-            if any(change.kind in LASTING for change in changes):
-                db.execute("PRAGMA synchronous = NORMAL")
         except sqlite3.Error as error:
             if db.in_transaction:
                 db.execute("ROLLBACK")
             raise CheckpointUnwritable(str(error)) from error
+        finally:
+            if lasting:
+                db.execute("PRAGMA synchronous = NORMAL")
         self._since_fold += 1
         if self._since_fold >= _FOLD_AFTER and self._folding is None:
             self._since_fold = 0

@@ -32,7 +32,8 @@ class Kind(enum.Enum):
 
 
 # What must outlive the machine as well: nothing that ends with it tells of it.
-LASTING = frozenset({Kind.RESERVED, Kind.OPERATION})
+# No set: each write looks, and to hash an Enum takes longer than to compare it with two.
+LASTING = (Kind.RESERVED, Kind.OPERATION)
 
 
 # Ids, which have no slash in them.

@@ -213,3 +213,17 @@ def test_what_outlives_the_machine_is_on_the_platter_when_it_is_written(checkpoi
     said.clear()
     checkpoint.write([Change(TASK, ("a",), b"2")])
     assert not any("PRAGMA" in statement for statement in said)
+
+
+def test_that_an_operation_is_gone_does_not_wait_for_the_platter(checkpoint):
+    said: list[str] = []
+    checkpoint._db.set_trace_callback(said.append)
+    checkpoint.write([Change(Kind.OPERATION, ("b",), None)])
+    assert not any("PRAGMA" in statement for statement in said)
+
+
+def test_after_a_write_that_failed_others_do_not_wait_for_the_platter(checkpoint):
+    checkpoint._db.execute("PRAGMA max_page_count = 1")
+    with pytest.raises(CheckpointUnwritable, match="full"):
+        checkpoint.write([Change(Kind.RESERVED, ("b",), b"x" * 100_000)])
+    assert checkpoint._db.execute("PRAGMA synchronous").fetchone() == (1,)
