@@ -160,6 +160,9 @@ def apply(s: AgentState, order: agent_pb2.Event.ApplyOperation, now: Now) -> Non
     if not s.operations.is_new(uuid):
         s.drop("operation has come twice", operation=uuid.hex())
         return
+    if order.HasField("framework_info"):
+        # Also where this cannot be done: of the next ones it may not be said again.
+        s.framework(order.framework_info)
     status = operation.latest_status
     status.operation_id.CopyFrom(operation.info.id)
     status.agent_id.value = s.agent_id
@@ -178,7 +181,6 @@ def apply(s: AgentState, order: agent_pb2.Event.ApplyOperation, now: Now) -> Non
     if operation.info.HasField("id"):
         status.state = pb.OPERATION_FINISHED
         s.operations.add(operation, now)
-        s.framework(order.framework_info)
 
 
 def _require_room(s: AgentState, operation: pb.Operation, total: Resources) -> None:

@@ -37,6 +37,8 @@ _INVALID: Final = {
 }
 Reason: TypeAlias = pb.TaskStatus.Reason.ValueType
 
+# Of one call, besides launches: each is an event of its own for the agent.
+MAX_OPERATIONS: Final = 1000
 # Characters of what is kept with a task that was not launched.
 _MAX_WHY: Final = 2_000
 
@@ -230,6 +232,7 @@ class Acceptance:
 
 def accept(c: Cluster, framework: Framework, call: sched.Call.Accept, now: Now) -> None:
     try:
+        _require_few(call)
         offers = usable_offers(c, framework, call)
     except InvalidValue as unusable:
         refuse_all(c, framework, call, unusable, now)
@@ -259,6 +262,14 @@ def accept(c: Cluster, framework: Framework, call: sched.Call.Accept, now: Now) 
         c.freed(plan.agent.agent_id, now)
     for info, reason, error in plan.errors:
         fail(c, plan, info, reason, error, now)
+
+
+def _require_few(call: sched.Call.Accept) -> None:
+    """Raises InvalidValue for more operations than an agent is sent at once."""
+    number = sum(operation.type not in LAUNCHES for operation in call.operations)
+    if number > MAX_OPERATIONS:
+        reason = f"must be at most {MAX_OPERATIONS}, launches left out"
+        raise InvalidValue("operations", number, reason)
 
 
 def usable_offers(c: Cluster, framework: Framework, call: sched.Call.Accept) -> list[Offer]:
@@ -375,9 +386,12 @@ def launch(c: Cluster, plan: Acceptance) -> None:
     """Everything is claimed: write it down and send the agent its orders."""
     if plan.tasks:
         _note(c, plan)
+    described = False
     for order in plan.orders:
         if order.operation is not None:
-            operations.order(c, plan.agent, plan.framework, order.operation)
+            operations.order(c, plan.agent, plan.framework, order.operation, describe=not described)
+            # Once for all of the call: it may be much larger than they are.
+            described = described or order.operation.HasField("id")
         elif order.infos:
             c.to_agent(plan.agent, _run_tasks(plan.framework, order))
 

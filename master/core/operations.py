@@ -61,8 +61,18 @@ def waiting(agent: Agent, framework: Framework) -> Waiting:
     return Waiting(sum(each.message.ByteSize() for each in operations), len(own))
 
 
-def order(c: Cluster, agent: Agent, framework: Framework | None, info: pb.Offer.Operation) -> None:
-    """Have the agent carry out what is true for this master already."""
+def order(
+    c: Cluster,
+    agent: Agent,
+    framework: Framework | None,
+    info: pb.Offer.Operation,
+    *,
+    describe: bool = True,
+) -> None:
+    """Have the agent carry out what is true for this master already.
+
+    `describe`: it has to hear who the framework is, should it tell it the outcome.
+    """
     message = pb.Operation(info=info, uuid=pb.UUID(value=c.ids.uuid()))
     message.agent_id.value = agent.agent_id
     event = agent_pb2.Event(type=agent_pb2.Event.APPLY_OPERATION)
@@ -70,7 +80,8 @@ def order(c: Cluster, agent: Agent, framework: Framework | None, info: pb.Offer.
         message.framework_id.value = framework.framework_id
     event.apply_operation.operation.CopyFrom(message)
     if framework is not None and info.HasField("id"):
-        event.apply_operation.framework_info.CopyFrom(framework.info)
+        if describe:
+            event.apply_operation.framework_info.CopyFrom(framework.info)
         message.latest_status.operation_id.CopyFrom(info.id)
         message.latest_status.state = pb.OPERATION_PENDING
         message.latest_status.agent_id.value = agent.agent_id

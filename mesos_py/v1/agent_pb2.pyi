@@ -788,7 +788,7 @@ class Event(_message.Message):
         def operation(self) -> _types_pb2.Operation: ...
         @_builtins.property
         def framework_info(self) -> _types_pb2.FrameworkInfo:
-            """Of its framework, if that is told."""
+            """Of its framework, if that is told: with the first of those that come together."""
 
         def __init__(
             self,

@@ -280,3 +280,16 @@ def test_an_agent_of_which_nothing_was_ever_reserved_writes_nothing_of_it(world)
     world.restart()
     assert world.core.state.reserved is EMPTY
     assert not {Kind.RESERVED, Kind.OPERATION} & {kind for kind, _ in world.records}
+
+
+def test_operations_that_come_together_name_their_framework_once(world):
+    """Also when the first of them cannot be done."""
+    first, second = reserve(amount(ADS, cpus=9), "a"), reserve(TWO, "b")
+    (outcome,) = apply(world, first, 1)
+    assert outcome.latest_status.state == pb.OPERATION_DROPPED
+    operation = pb.Operation(info=second, uuid=pb.UUID(value=uuid(2)))
+    operation.framework_id.value = FRAMEWORK
+    order = Event.ApplyOperation(operation=operation)
+    (outcome,) = told(world.master(Event(type=Event.APPLY_OPERATION, apply_operation=order)))
+    assert outcome.latest_status.state == pb.OPERATION_FINISHED
+    assert [each.id.value for each in registered(world).frameworks] == [FRAMEWORK]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from master.core import operations
+from master.core import launch, operations
 from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
@@ -18,6 +18,7 @@ from tests.kit.reserving import (
     statuses,
     tell,
 )
+from tests.kit.reserving import launch as tasks
 
 ADS = by("ads", "alice")
 TWO = amount(ADS, cpus=2)
@@ -198,6 +199,39 @@ def test_an_agent_that_cannot_do_what_was_ordered_has_to_register_again(
     assert link in world.outbox.closed
     agent.register()
     assert world.cluster.ledger.total(agent.id) == TOTAL
+
+
+def test_who_the_framework_is_goes_to_the_agent_once_with_a_call(world, agent):
+    """Else a small call of many operations is more than the agent's stream may hold."""
+    framework = world.framework("big", role="ads", labels=pb.Labels(labels=[pb.Label(key="k")]))
+    asked = [reserve(amount(by("ads"), mem=1), name) for name in ("", "a", "", "b", "c")]
+    framework.accept(framework.offers(), asked)
+    events = [event.apply_operation for event in agent.take(agent_pb2.Event.APPLY_OPERATION)]
+    described = [event.HasField("framework_info") for event in events]
+    assert described == [False, True, False, False, False]
+    assert events[1].framework_info == framework.info
+    framework.accept(framework.offers(), [reserve(amount(by("ads"), mem=1), "d")])
+    (event,) = agent.take(agent_pb2.Event.APPLY_OPERATION)
+    assert event.apply_operation.HasField("framework_info")
+
+
+def test_a_call_of_too_many_operations_is_refused_as_a_whole(monkeypatch, world, agent, framework):
+    monkeypatch.setattr(launch, "MAX_OPERATIONS", 2)
+    asked = [reserve(amount(ADS, mem=1), name) for name in ("a", "", "b")]
+    framework.accept(framework.offers(), [*asked, tasks(world.task("t1", agent.id))])
+    events = framework.take()
+    kinds = [sched.Event.Type.Name(event.type) for event in events]
+    assert sorted(kinds) == [
+        "REFUSED",
+        "UPDATE",
+        "UPDATE_OPERATION_STATUS",
+        "UPDATE_OPERATION_STATUS",
+    ]
+    (refused,) = [event.refused for event in events if event.type == sched.Event.REFUSED]
+    assert "operations: 3: must be at most 2" in refused.message
+    assert agent.orders() == []
+    framework.accept(framework.offers(), [asked[0], asked[2], tasks(world.task("t1", agent.id))])
+    assert agent.orders() == ["APPLY_OPERATION", "APPLY_OPERATION", "RUN_TASKS"]
 
 
 def test_operations_that_nobody_acknowledges_are_bounded(monkeypatch, agent, framework, order):
