@@ -92,15 +92,27 @@ def order(
 def _remember(agent: Agent, framework: Framework, message: pb.Operation) -> None:
     operation = Operation(framework.framework_id, agent.agent_id, message)
     agent.operations[operation.uuid] = operation
+    known = framework.operations.get(operation.uuid)
+    if known is not None and known.operation_id != operation.operation_id:
+        _unname(framework, known)
     framework.operations[operation.uuid] = operation
+    framework.operations_by_id.setdefault(operation.operation_id, {})[operation.uuid] = operation
 
 
 def _forget(c: Cluster, operation: Operation) -> None:
     agent, framework = c.agents.get(operation.agent_id), c.frameworks.get(operation.framework_id)
     if agent is not None:
         agent.operations.pop(operation.uuid, None)
-    if framework is not None:
-        framework.operations.pop(operation.uuid, None)
+    known = framework.operations.pop(operation.uuid, None) if framework is not None else None
+    if framework is not None and known is not None:
+        _unname(framework, known)
+
+
+def _unname(framework: Framework, operation: Operation) -> None:
+    same_id = framework.operations_by_id[operation.operation_id]
+    del same_id[operation.uuid]
+    if not same_id:
+        del framework.operations_by_id[operation.operation_id]
 
 
 def _acknowledge(c: Cluster, agent: Agent, uuid: bytes) -> None:
@@ -210,8 +222,8 @@ def refuse(
 
 def _by_id(framework: Framework, operation_id: str) -> Operation | None:
     """The newest with that id."""
-    found = [x for x in framework.operations.values() if x.operation_id == operation_id]
-    return found[-1] if found else None
+    same_id = framework.operations_by_id.get(operation_id)
+    return next(reversed(same_id.values())) if same_id else None
 
 
 def _status(operation_id: str, state: State, why: str) -> pb.OperationStatus:

@@ -287,6 +287,8 @@ class Framework:
     executors: dict[ExecutorKey, Executor] = field(default_factory=dict)
     # By uuid: the ids that it gave them are its own affair.
     operations: dict[bytes, Operation] = field(default_factory=dict)
+    # The same by those ids, of which one may be that of several.
+    operations_by_id: dict[str, dict[bytes, Operation]] = field(default_factory=dict)
     # All that was stated on this stream, for explanations.
     requests: list[pb.Request] = field(default_factory=list)
     needs: Needs = field(default_factory=Needs)

@@ -110,6 +110,44 @@ def test_an_id_is_something_and_not_too_long(agent, framework, operation_id, why
     assert not ordered(agent)
 
 
+class Unread(dict):
+    """Nobody may go through all of it."""
+
+    def values(self):
+        raise AssertionError("all operations were looked at, to find one")
+
+
+def test_operations_are_found_by_their_ids_however_many_there_are(world, agent, framework, order):
+    """Else a call that asks about many keeps the master busy for minutes."""
+    known = world.cluster.frameworks[framework.id]
+    known.operations = Unread(known.operations)
+    asked = [("op", agent.id), ("none", agent.id), ("op", "")]
+    assert reconcile(framework, *asked) == [
+        ("op", pb.OPERATION_PENDING),
+        ("none", pb.OPERATION_UNKNOWN),
+        ("op", pb.OPERATION_PENDING),
+    ]
+    framework.accept([pb.Offer(id=pb.OfferID(value="gone"))], [reserve(TWO, "op")])
+    assert not statuses(framework)
+    finished(agent, order)
+    acknowledge(framework, agent, order)
+    assert not known.operations_by_id
+
+
+def test_an_agent_that_gives_an_operation_another_id_is_believed(world, agent, framework, order):
+    operation = pb.Operation()
+    operation.CopyFrom(order)
+    operation.info.id.value = "renamed"
+    finished(agent, operation)
+    asked = [("op", agent.id), ("renamed", agent.id)]
+    assert reconcile(framework, *asked) == [
+        ("op", pb.OPERATION_UNKNOWN),
+        ("renamed", pb.OPERATION_FINISHED),
+    ]
+    acknowledge(framework, agent, order)
+    assert not world.cluster.frameworks[framework.id].operations_by_id
+
+
 def test_an_accept_that_comes_twice_says_nothing_of_an_operation_under_way(framework, order):
     framework.accept([pb.Offer(id=pb.OfferID(value="gone"))], [reserve(TWO, "op")])
     assert not statuses(framework)
