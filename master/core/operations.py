@@ -145,6 +145,12 @@ def updated(c: Cluster, agent: Agent, call: agent_pb2.Call.UpdateOperation) -> b
         c.drop("operation-of-nobody", framework=framework_id, agent=agent.agent_id)
         _acknowledge(c, agent, uuid)
         return True
+    if uuid not in agent.operations:
+        # It has crossed its acknowledgement: what is not acknowledged is known since it was
+        # ordered, or since the agent has registered.
+        c.drop("operation-acknowledged-already", framework=framework_id, agent=agent.agent_id)
+        _acknowledge(c, agent, uuid)
+        return True
     kept = _kept(agent, message)
     _remember(agent, framework, kept)
     status = pb.OperationStatus()

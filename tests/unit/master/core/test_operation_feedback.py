@@ -85,6 +85,23 @@ def test_the_outcome_is_told_until_it_is_acknowledged(world, agent, framework, o
     assert not agent.take(agent_pb2.Event.ACKNOWLEDGE_OPERATION)
 
 
+def test_an_outcome_that_crosses_its_acknowledgement_is_told_no_more(
+    world, agent, framework, order
+):
+    operation = finished(agent, order)
+    acknowledge(framework, agent, order)
+    agent.take()
+    framework.accept(framework.offers(), [reserve(amount(ADS, mem=1), "op")])
+    (second,) = ordered(agent)
+    framework.take()
+    tell(agent, operation)
+    assert not statuses(framework)
+    (event,) = agent.take(agent_pb2.Event.ACKNOWLEDGE_OPERATION)
+    assert event.acknowledge_operation.uuid == order.uuid
+    assert list(world.cluster.agents[agent.id].operations) == [second.uuid.value]
+    assert reconcile(framework, ("op", agent.id)) == [("op", pb.OPERATION_PENDING)]
+
+
 def test_an_id_may_be_used_again_at_once(agent, framework, order):
     """As in Mesos: by their uuids they are kept apart."""
     offers = framework.offers()
