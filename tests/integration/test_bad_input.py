@@ -295,7 +295,7 @@ def test_a_task_that_cannot_be_is_an_error_and_all_of_its_offer_comes_back(raw, 
     assert again.resources == offer.resources
 
 
-@pytest.mark.parametrize("operation", [Offer.Operation.RESERVE, Offer.Operation.CREATE, 999])
+@pytest.mark.parametrize("operation", [Offer.Operation.CREATE, Offer.Operation.DESTROY, 999])
 def test_an_operation_that_is_not_there_is_refused_by_name(raw, operation):
     offer = raw.offer(of("a"))
     call = Call.Accept(offer_ids=[offer.id], operations=[Offer.Operation(type=operation)])
