@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from mesos_py.allocation import AgentRow
 from mesos_py.policy import RolePolicy, ancestors
+from mesos_py.reserved import before_all
+from mesos_py.resources import Resources
 
 
 class Reservations:
@@ -48,3 +50,15 @@ def _lowest(roles: frozenset[str]) -> frozenset[str]:
 
 
 _NOBODY: frozenset[str] = frozenset()
+
+
+def shared_scalars(total: Resources) -> Mapping[str, int]:
+    """Scalars of an agent as its operator has divided it.  What was reserved since counts: else
+    a part of what is not would be less each time that somebody reserves the rest."""
+    if not total.has_reserved:
+        return total.scalars
+    shared: dict[str, int] = {}
+    for key, milli in total.scalars.items():
+        name = before_all(key)
+        shared[name] = shared.get(name, 0) + milli
+    return shared

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from master.allocator.admission import Admission
 from master.allocator.quota import Quota
-from master.allocator.reservations import Reservations, may_use
+from master.allocator.reservations import Reservations, may_use, shared_scalars
 from master.allocator.revocation.holds import HeldBack, Holds
 from master.allocator.revocation.needs import Lacking
 from master.allocator.roles import Contender, Roster
@@ -377,14 +377,15 @@ class Room:
         """What tasks of any length may still have there, whether or not it is free."""
         held = self._view.held_for_long(agent.agent_id)
         granted = self._long.get(agent.agent_id, {})
+        whole = shared_scalars(agent.total)
         return {
-            name: max(milli - self._kept(name, milli) - held.get(name, 0) - granted.get(name, 0), 0)
+            name: max(milli - self._kept(name, whole) - held.get(name, 0) - granted.get(name, 0), 0)
             for name, milli in agent.total.scalars.items()
         }
 
-    def _kept(self, name: str, total: int) -> int:
+    def _kept(self, name: str, whole: Mapping[str, int]) -> int:
         """For short tasks; of what comes in whole pieces, whole pieces."""
-        kept = int(total * self.options.short_share)
+        kept = int(whole.get(name, 0) * self.options.short_share)
         return kept - kept % MILLI if name in WHOLE_ONLY else kept
 
     def _of_length(

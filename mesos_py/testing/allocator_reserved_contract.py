@@ -217,6 +217,16 @@ class AllocatorReservedContract:
         assert granted[True] == Resources.parse_reserved("cpus:4;mem:50;cpus(a):4")
         assert granted[False] == Resources.parse("cpus:4;mem:50")
 
+    def test_what_is_for_short_tasks_is_as_much_when_the_rest_is_reserved(self) -> None:
+        h = self._harness(short_share=0.25)
+        h.agent("one", "cpus:8;mem:100;cpus(a):4")
+        mine = Resources({key_of("cpus", (Reservation("a", "dynamic", "alice"),)): 5000})
+        h.convert("one", amounts_of("cpus:5"), mine)
+        h.framework("f", "b")
+        granted = {grant.max_task_s is None: grant.resources for grant in h.cycle()}
+        assert granted[True] == Resources.parse("cpus:1;mem:75")
+        assert granted[False] == Resources.parse("cpus:2;mem:25")
+
     def test_random_histories_in_which_reservations_change_keep_the_rules(self) -> None:
         for seed in self.reserved_seeds[:4]:
             dice = random.Random(seed)

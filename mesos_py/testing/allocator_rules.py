@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 
 from mesos_py.allocation import AgentRow, AllocatorOptions, ClusterView
 from mesos_py.policy import RolePolicy, ancestors
-from mesos_py.reserved import plain_name, role_of, stack_of
+from mesos_py.reserved import before_all, plain_name, role_of, stack_of
 from mesos_py.resources import EMPTY, MILLI, WHOLE_ONLY, Resources
 
 _ancestors = lru_cache(maxsize=1000)(ancestors)
@@ -75,9 +75,11 @@ class Rules:
 
     def _long_room(self, agent: AgentRow) -> dict[str, int]:
         held = self.cluster.held_for_long(agent.agent_id)
+        # A share of what is there, whatever was reserved of it while the agent ran.
+        shared = agent.total.renamed(before_all).scalars
         room = {}
         for name, total in agent.total.scalars.items():
-            kept = int(total * self.options.short_share)
+            kept = int(shared.get(name, 0) * self.options.short_share)
             if name in WHOLE_ONLY:
                 kept = kept // MILLI * MILLI
             room[name] = max(total - kept - held.get(name, 0), 0)

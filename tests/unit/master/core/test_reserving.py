@@ -6,7 +6,7 @@ from master.allocator.base import AllocatorOptions
 from master.allocator.drf import DrfAllocator
 from master.core import reserving
 from mesos_py.conversions import reserved_part
-from mesos_py.reserved import Reservation
+from mesos_py.reserved import Reservation, key_of
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
@@ -238,6 +238,25 @@ def test_room_for_short_tasks_is_kept_for_them():
     (status,) = statuses(framework)
     assert "kept for short tasks" in status.message
     assert not ordered(agent)
+    world.check()
+
+
+def test_room_for_short_tasks_is_the_same_however_much_is_reserved():
+    options = AllocatorOptions(short_share=0.1, short_max_s=60.0)
+    world = World(allocator=DrfAllocator(options))
+    agent = world.agent(resources="cpus:10;mem:1000;cpus(ads):10")
+    framework = world.framework(role="ads")
+    for _ in range(3):
+        for offer in framework.offers():
+            plain = of(offer.resources).unreserved
+            if not offer.HasField("max_task_duration") and plain:
+                mine = plain.renamed(lambda name: key_of(name, by("ads")))
+                framework.accept([offer], [reserve(mine)], refuse_s=0)
+            else:
+                framework.decline(offer, refuse_s=0)
+    total = world.cluster.ledger.total(agent.id)
+    assert total.unreserved == amount(cpus=1, mem=100)
+    assert total.contains(amount(by("ads"), cpus=9, mem=900))
     world.check()
 
 
