@@ -57,6 +57,11 @@ def difference(left: Ranges, right: Ranges) -> Ranges:
     return tuple(result)
 
 
+def intersection(left: Ranges, right: Ranges) -> Ranges:
+    """The numbers that are in both."""
+    return difference(left, difference(left, right))
+
+
 def contains(outer: Ranges, inner: Ranges) -> bool:
     """Whether every number of `inner` is in `outer`."""
     position = 0

@@ -66,7 +66,8 @@ class Acceptance:
         # Set: all of it is kept for tasks that run no longer than the shortest allows.
         limits = [offer.max_task_s for offer in offers if offer.max_task_s is not None]
         self.max_task_s = min(limits, default=None)
-        self.left: Resources = total(offer.resources for offer in offers)
+        self.offered: Resources = total(offer.resources for offer in offers)
+        self.left = self.offered
         # What the agent will have, and how it comes to that.
         self.total: Resources = agent.total
         self.conversions: list[Conversion] = []
@@ -256,7 +257,9 @@ def accept(c: Cluster, framework: Framework, call: sched.Call.Accept, now: Now) 
     filters = call.filters if call.HasField("filters") else None
     if plan.left:
         seconds = offering.refuse_seconds(c, filters)
-        refused = reserving.without_fresh(plan.left, plan.conversions)
+        refused = plan.left
+        if plan.conversions:
+            refused = reserving.without_fresh(refused, plan.offered)
         if refused:
             offering.note_refusal(c, offers[0], refused, seconds, now)
         c.freed(plan.agent.agent_id, now)

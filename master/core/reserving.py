@@ -20,6 +20,7 @@ from mesos_py.clock import Now
 from mesos_py.conversions import Conversion, conversion_of, reserved_part
 from mesos_py.enums import name_of
 from mesos_py.errors import Conflict, InvalidValue, NotFound, Refused, TooLarge
+from mesos_py.ranges import intersection
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
@@ -173,8 +174,14 @@ def changed(c: Cluster, agent: Agent, now: Now) -> None:
     c.tell_agent(agent, now)
 
 
-def without_fresh(left: Resources, conversions: list[Conversion]) -> Resources:
-    """Of what a call left, what its framework has not made itself: that alone is refused,
-    so that what it has just reserved is offered again at once."""
-    fresh = {name for each in conversions for name in each.converted.names()}
-    return left.only(lambda name: name not in fresh) if fresh else left
+def without_fresh(left: Resources, offered: Resources) -> Resources:
+    """Of what a call left, what its framework has not made itself, since it was offered so:
+    that alone is refused, and what it has just reserved is offered again at once."""
+    scalars = {n: min(m, offered.scalars.get(n, 0)) for n, m in left.scalars.items()}
+    spans = {n: intersection(s, offered.ranges.get(n, ())) for n, s in left.ranges.items()}
+    sets = {n: s & offered.sets.get(n, frozenset()) for n, s in left.sets.items()}
+    return Resources(
+        {name: milli for name, milli in scalars.items() if milli},
+        {name: some for name, some in spans.items() if some},
+        {name: items for name, items in sets.items() if items},
+    )

@@ -63,6 +63,18 @@ def test_difference_cuts_out_what_the_right_side_has(left, right, rest):
     assert rng.difference(left, right) == rest
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "both"),
+    [
+        ((), ((1, 9),), ()),
+        (((1, 9),), ((3, 4), (8, 20)), ((3, 4), (8, 9))),
+        (((1, 2), (5, 9)), ((2, 5),), ((2, 2), (5, 5))),
+    ],
+)
+def test_intersection_has_what_both_have(left, right, both):
+    assert rng.intersection(left, right) == rng.intersection(right, left) == both
+
+
 def test_contains_needs_every_number_of_the_inner_ranges():
     outer = ((1, 5), (10, 20))
     assert rng.contains(outer, ())

@@ -260,6 +260,33 @@ def test_room_for_short_tasks_is_the_same_however_much_is_reserved():
     world.check()
 
 
+def test_what_is_left_is_refused_but_for_the_amounts_that_were_made(world, agent, framework):
+    """Not all that has the name of something that was made."""
+    (offer,) = framework.offers()
+    framework.accept([offer], [reserve(TWO)], refuse_s=0)
+    (offer,) = framework.offers()
+    framework.accept([offer], [unreserve(amount(ADS, cpus=0.5))], refuse_s=3600)
+    operation = reserve(amount(by("web"), cpus=0.5))
+    world.core.operate(agent.id, operation, world.clock.now())
+    world.advance(10)
+    assert not framework.offers()
+
+
+@pytest.mark.parametrize(
+    ("left", "offered", "refused"),
+    [
+        ("cpus:4;mem:1", "cpus:3;mem:2", "cpus:3;mem:1"),
+        ("cpus:1;cpus(a):1", "cpus:2", "cpus:1"),
+        ("ports:[1-4];ports(a):[5-9]", "ports:[3-9]", "ports:[3-4]"),
+        ("racks:{a,b};racks(a):{c}", "racks:{b,c}", "racks:{b}"),
+        ("cpus(a):1;mem:1", "cpus:1;mem:1", "mem:1"),
+    ],
+)
+def test_what_was_offered_and_is_left_is_refused(left, offered, refused):
+    made = reserving.without_fresh(free_total(left), free_total(offered))
+    assert made == free_total(refused)
+
+
 def test_an_older_agent_is_not_sent_any(world):
     agent = FakeAgent(world, "old", "cpus:4;mem:400", {})
     agent.capabilities = []
