@@ -38,7 +38,13 @@ class ReservedSums:
     def _add(self, role: str, amounts: Mapping[str, int], sign: int) -> None:
         sums = self._roles.setdefault(role, {})
         for name, milli in amounts.items():
-            sums[name] = sums.get(name, 0) + sign * milli
+            left = sums.get(name, 0) + sign * milli
+            if left:
+                sums[name] = left
+            else:
+                sums.pop(name, None)
+        if not sums:
+            del self._roles[role]
 
 
 def reserved_scalars(bundle: Resources) -> dict[str, dict[str, int]]:

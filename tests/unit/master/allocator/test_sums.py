@@ -1,4 +1,5 @@
-from master.allocator.sums import SHARED, UNCOUNTED, FreeSums
+from master.allocator.sums import SHARED, UNCOUNTED, FreeSums, ReservedSums
+from mesos_py.resources import EMPTY, Resources
 
 
 def test_each_agent_counts_to_its_pool_with_what_was_said_last():
@@ -22,3 +23,14 @@ def test_what_is_gone_or_uncounted_is_in_no_sum():
     sums.drop("b")
     sums.drop("a")
     assert sums.pools() == {}
+
+
+def test_roles_for_which_nothing_is_reserved_any_more_are_in_no_sum():
+    sums = ReservedSums()
+    sums.put("a", Resources.parse_reserved("cpus(x):2;mem(x):5;cpus(y):1"))
+    sums.put("b", Resources.parse_reserved("cpus(x):1"))
+    assert sums.by_role() == {"x": {"cpus": 3000, "mem": 5000}, "y": {"cpus": 1000}}
+    sums.put("a", EMPTY)
+    assert sums.by_role() == {"x": {"cpus": 1000}}
+    sums.put("b", EMPTY)
+    assert sums.by_role() == {}
