@@ -40,6 +40,10 @@ _MAX_HINTS: Final = 3
 class LinkEvents(Protocol):
     """Who hears of the link.  Called on the event loop."""
 
+    async def may_register(self) -> None:
+        """Returns when what `register_call` says of reservations is written down."""
+        ...
+
     def register_call(self) -> Call:
         """The first message of a link, made when it is sent; its `epoch` is the newest
         leadership that `master_said` was told of, also before this process began."""
@@ -122,6 +126,8 @@ class MasterLink:
         """Find, register, serve; until `finish`."""
         try:
             while not self._ending:
+                # Only a master can change that: it stays so until there is a link again.
+                await self._events.may_register()
                 address = await self._detector.leader()
                 pause_s = self._judge(address, await self._serve(address))
                 await rest(self._detector, address, pause_s, self._backoff)

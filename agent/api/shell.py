@@ -35,7 +35,7 @@ from agent.core.effects import (
 )
 from agent.core.executors import Standing
 from agent.core.health import Outcome
-from agent.core.journal import Change
+from agent.core.journal import LASTING, Change
 from agent.core.records import Exit
 from agent.isolation.base import Limitation
 from mesos_py import logs
@@ -97,6 +97,10 @@ class Shell:
         self._held: list[Effect] = []
         # Whether the checkpoint could not be written when it was last tried.
         self._blocked = False
+        # Not set while something is unwritten that is to outlive the machine: a master that
+        # heard of it would have it for ever, and a run after this one perhaps not.
+        self._lasting_written = asyncio.Event()
+        self._lasting_written.set()
         self._closed = False
         self._events = events
         self._metrics = metrics
@@ -171,6 +175,9 @@ class Shell:
         return True
 
     # ---- What the master says (LinkEvents) ----------------------------------------
+
+    async def may_register(self) -> None:
+        await self._lasting_written.wait()
 
     def register_call(self) -> agent_pb2.Call:
         return self.core.register_call(VERSION, PROTOCOL_VERSION)
@@ -308,9 +315,12 @@ class Shell:
             try:
                 self._checkpoint.write(self._unwritten)
             except CheckpointUnwritable as error:
+                if any(kind in LASTING for kind, _, data in self._unwritten if data is not None):
+                    self._lasting_written.clear()
                 self._write_again(error)
                 return self._kills()
             self._unwritten.clear()
+            self._lasting_written.set()
             if self._blocked:
                 self._blocked = False
                 log.info("checkpoint can be written again")

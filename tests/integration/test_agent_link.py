@@ -140,6 +140,8 @@ class Elected(StandaloneDetector):
 class Registering:
     """What a link needs of an agent."""
 
+    async def may_register(self) -> None: ...
+
     def register_call(self) -> agent_pb2.Call:
         info = pb.AgentInfo(hostname="host-1")
         register = agent_pb2.Call.Register(agent_info=info)

@@ -18,6 +18,7 @@ from mesos_py.metrics import Metrics
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import CountingIds, agent_info, command, framework_info
+from tests.kit.reserving import amount, by, reserve
 
 Event = agent_pb2.Event
 
@@ -79,6 +80,12 @@ def run(task_id: str) -> Event:
     return Event(type=Event.RUN_TASKS, run_tasks=order)
 
 
+def apply(info: pb.Offer.Operation) -> Event:
+    operation = pb.Operation(info=info, uuid=pb.UUID(value=b"u" * 16))
+    order = Event.ApplyOperation(operation=operation)
+    return Event(type=Event.APPLY_OPERATION, apply_operation=order)
+
+
 def kill(task_id: str) -> Event:
     order = Event.KillTask(framework_id=framework_info().id, task_id=pb.TaskID(value=task_id))
     return Event(type=Event.KILL_TASK, kill_task=order)
@@ -120,3 +127,25 @@ async def test_a_kill_does_not_overtake_the_launch_that_waits(shell, disk, launc
     disk.full = False
     await launcher.news.wait()
     assert launcher.done == ["launch", "kill"]
+
+
+async def test_no_master_is_told_of_reservations_that_are_not_written_down(shell, disk):
+    """Not even in REGISTER: this agent would have promised what its next run forgets."""
+    await shell.may_register()
+    disk.full = True
+    shell.master_said([apply(reserve(amount(by("ads"), cpus=1)))])
+    shell.link_lost()
+    waiting = asyncio.create_task(shell.may_register())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    disk.full = False
+    await waiting
+    assert shell.register_call().register.reserved
+
+
+async def test_an_agent_whose_disk_is_full_of_other_things_can_register(shell, disk):
+    """What it runs can be killed then, which may be what gives room."""
+    disk.full = True
+    shell.master_said([run("t")])
+    shell.link_lost()
+    await shell.may_register()
