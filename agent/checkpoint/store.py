@@ -25,7 +25,10 @@ log = logs.get("agent.checkpoint")
 
 NAME: Final = "checkpoint.sqlite"
 # The layout of the file; what is in the records may grow without a new one.
-FORMAT: Final = 1
+FORMAT: Final = 2
+# The layout is the same as that of 1, but something was reserved: a version that knows nothing
+# of that would give it away.
+_FORMAT_RESERVED: Final = 2
 # "mpca": a file that another program made is not taken for ours.
 _APPLICATION_ID: Final = 0x6D706361
 # After so many transactions the write-ahead log is folded into the file, in a thread.
@@ -83,7 +86,7 @@ class Checkpoint:
             db.execute("BEGIN")
             db.execute(_SCHEMA)
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-            db.execute(f"PRAGMA user_version = {FORMAT}")
+            db.execute("PRAGMA user_version = 1")
             db.execute("COMMIT")
         return db
 
@@ -119,6 +122,8 @@ class Checkpoint:
             if lasting:
                 db.execute("PRAGMA synchronous = FULL")
             db.execute("BEGIN")
+            if lasting:
+                db.execute(f"PRAGMA user_version = {_FORMAT_RESERVED}")
             for kind, key, data in changes:
                 text = "/".join(key)
                 if data is None:

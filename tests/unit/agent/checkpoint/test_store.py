@@ -129,7 +129,7 @@ def test_another_programs_file_is_not_taken_for_ours(tmp_path):
 
 def test_a_later_format_is_refused_by_its_number(checkpoint):
     damage(checkpoint, "PRAGMA user_version = 99")
-    with pytest.raises(InvalidValue, match="format 99, and this version knows up to 1"):
+    with pytest.raises(InvalidValue, match="format 99, and this version knows up to 2"):
         Checkpoint(checkpoint.path.parent)
 
 
@@ -213,6 +213,24 @@ def test_what_outlives_the_machine_is_on_the_platter_when_it_is_written(checkpoi
     said.clear()
     checkpoint.write([Change(TASK, ("a",), b"2")])
     assert not any("PRAGMA" in statement for statement in said)
+
+
+def test_with_the_first_reservation_the_file_is_one_that_older_versions_refuse(checkpoint):
+    """They would pass over the record, and give away what is somebody's."""
+
+    def format() -> int:
+        return int(checkpoint._db.execute("PRAGMA user_version").fetchone()[0])
+
+    checkpoint.write([Change(TASK, ("a",), b"1")])
+    assert format() == 1
+    checkpoint._db.execute("PRAGMA max_page_count = 1")
+    with pytest.raises(CheckpointUnwritable, match="full"):
+        checkpoint.write([Change(Kind.RESERVED, ("b",), b"x" * 100_000)])
+    assert format() == 1
+    checkpoint._db.execute("PRAGMA max_page_count = 100000")
+    checkpoint.write([Change(Kind.RESERVED, ("b",), b"2")])
+    assert format() == 2
+    assert len(again(checkpoint)) == 2
 
 
 def test_that_an_operation_is_gone_does_not_wait_for_the_platter(checkpoint):
