@@ -23,6 +23,8 @@ from mesos_py.v1 import types_pb2 as pb
 MAX_WAITING_BYTES: Final = 1024 * 1024
 # Of one framework, on one agent.
 MAX_WAITING: Final = 1000
+# It may even be done: then the offers show it.
+_NOT_KNOWN: Final = "its agent does not know it: it was not told, or its record was damaged"
 State: TypeAlias = pb.OperationState.ValueType
 
 # ---- To the agent --------------------------------------------------------------------
@@ -175,7 +177,7 @@ def take_back(c: Cluster, agent: Agent, named: Iterable[pb.Operation]) -> None:
         if uuid in there:
             continue
         if operation.pending:
-            _end(c, operation, pb.OPERATION_DROPPED, "its agent was never told to carry it out")
+            _end(c, operation, pb.OPERATION_DROPPED, _NOT_KNOWN)
         else:
             _forget(c, operation)
     for uuid, message in there.items():

@@ -182,6 +182,16 @@ def test_one_that_did_not_reach_its_agent_is_dropped(world, agent, framework, or
     assert reconcile(framework, ("op", agent.id)) == [("op", pb.OPERATION_UNKNOWN)]
 
 
+def test_of_one_that_its_agent_does_not_know_nobody_says_that_it_was_never_told(
+    agent, framework, order
+):
+    """Its record may have been damaged when it was carried out."""
+    agent.disconnect()
+    agent.register()
+    (status,) = statuses(framework)
+    assert status.message.endswith("it was not told, or its record was damaged")
+
+
 def test_one_that_did_is_known_from_its_agent(world, agent, framework, order):
     agent.disconnect()
     operation = pb.Operation()
