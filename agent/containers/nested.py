@@ -135,6 +135,8 @@ class Nested:
     async def open_session(self, container_id: pb.ContainerID, wanted: Wanted) -> Session | None:
         """Start one whose input and output are ours; None: it runs already.  `end_session`
         in any case in which there is one.  Raises as `launch`, and Unavailable."""
+        # Before there is anything that would have to be closed.
+        names = nested.names_of(_FIELD, container_id)
         try:
             session = Session(wanted.terminal)
         except OSError as error:
@@ -142,16 +144,19 @@ class Nested:
         try:
             launched = await self.launch(container_id, wanted, session)
         except BaseException:
-            self.end_session(container_id, session)
+            self._end_session(names, session)
             raise
         if not launched:
-            self.end_session(container_id, session)
+            self._end_session(names, session)
             return None
         return session
 
     def end_session(self, container_id: pb.ContainerID, session: Session) -> None:
         """Nobody takes its output any more: it is ended."""
-        container = self._find(nested.names_of(_FIELD, container_id))
+        self._end_session(nested.names_of(_FIELD, container_id), session)
+
+    def _end_session(self, names: Names, session: Session) -> None:
+        container = self._find(names)
         if container is not None and container.session is session and container.alive:
             self._signal(container, _KILL)
             self._launcher.flush()

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from agent.containers import nested
+from agent.containers.session import Session
 from agent.containers.users import User
 from agent.core.effects import Signal
-from agent.core.nested import Allowed
+from agent.core.nested import MAX_DEPTH, Allowed, Size
 from agent.core.records import Exit
 from agent.sandboxes.erasing import Trash
 from mesos_py.errors import Conflict, InvalidValue, NotFound, Refused
@@ -124,6 +125,21 @@ async def test_a_session_that_cannot_be_started_leaves_nothing_open(scene):
     for names in (("s",), ("m", "s")):
         with pytest.raises(InvalidValue):
             await scene.nested.open_session(scene.id(*names), WANTED)
+
+
+async def test_a_session_that_may_not_be_named_so_leaves_nothing_open(scene, monkeypatch):
+    made: list[Session] = []
+
+    def kept(terminal: Size | None) -> Session:
+        made.append(Session(terminal))
+        return made[-1]
+
+    monkeypatch.setattr(nested, "Session", kept)
+    deep = [f"n{number}" for number in range(MAX_DEPTH)]
+    for names in (deep, ["no name"]):
+        with pytest.raises(InvalidValue):
+            await scene.nested.open_session(scene.id(*names), WANTED)
+    assert not any(each._theirs or not each.closed.done() for each in made)
 
 
 async def test_while_it_runs_it_is_not_started_again_and_afterwards_it_is(scene):
