@@ -154,6 +154,8 @@ class Session:
                     listener.heard(kind, data)
                 yield kind, data
             if found:
+                # Whoever takes it may never have to wait: that is no reason for all others to.
+                await asyncio.sleep(0)
                 continue
             if self._over:
                 # What somebody else still has open is none of the container's.

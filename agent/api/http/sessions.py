@@ -40,6 +40,8 @@ MAX_BEHIND_BYTES: Final = 1024 * 1024
 # For so long a session's own client may take nothing; its process waits for it meanwhile.
 MAX_STALL_S: Final = 300.0
 _FIRST_RECORD_S: Final = 60.0
+# So many records of one client are taken before others have their turn.
+_AT_ONCE: Final = 64
 _KINDS: Final = {Kind.STDOUT: ProcessIO.Data.STDOUT, Kind.STDERR: ProcessIO.Data.STDERR}
 
 
@@ -47,8 +49,14 @@ class Records:
     """The calls of a request that is a stream."""
 
     def __init__(self, request: web.Request, media: Media) -> None:
+        """Raises HttpRefusal for one that is packed: a few of its bytes can be any number of
+        records."""
+        packed = request.headers.get("Content-Encoding", "identity")
+        if packed.lower() != "identity":
+            raise HttpRefusal(415, f"Content-Encoding: {packed[:100]!r}: no stream is packed")
         self._content = request.content
         self._media = media
+        self._taken = 0
         self._reader = Reader(MAX_INPUT_BYTES)
         self._ready: deque[bytes] = deque()
 
@@ -64,6 +72,9 @@ class Records:
                     raise InvalidValue("record", "", "is cut off")
                 return None
             self._ready.extend(self._reader.feed(data))
+        self._taken += 1
+        if self._taken % _AT_ONCE == 0:
+            await asyncio.sleep(0)
         return self._media.loads(Call, self._ready.popleft(), "record")
 
 

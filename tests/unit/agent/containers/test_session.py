@@ -83,6 +83,17 @@ async def test_what_is_in_the_pipes_at_the_end_is_all_whoever_has_them_open(scen
     assert await reading == [(Kind.STDOUT, b"last")]
 
 
+async def test_one_that_writes_on_and_on_leaves_the_others_their_turn(scene):
+    turn = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turn.set)
+    scene.out.write(b"x")
+    async with contextlib.aclosing(scene.session.pieces()) as pieces:
+        for _ in range(9):
+            await anext(pieces)
+            scene.out.write(b"x")
+    assert turn.is_set()
+
+
 async def test_what_nobody_takes_waits_in_the_process(scene):
     size = fcntl.fcntl(scene.out, fcntl.F_GETPIPE_SZ)
     os.set_blocking(scene.out.fileno(), False)

@@ -9,12 +9,14 @@ import io
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from agent.api.http import sessions
 from mesos_py.http.binary import loads as from_binary
+from mesos_py.http.media import Media
 from mesos_py.http.recordio import Reader, framed
 from mesos_py.v1.agent_operator_pb2 import ProcessIO
 from tests.kit.agent_core import command
@@ -273,6 +275,21 @@ async def test_what_is_sent_goes_into_the_session(scene, client, other):
     assert (await other.head()).status == 200
 
 
+async def test_many_records_at_once_leave_the_others_their_turn():
+    turn = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turn.set)
+
+    class Content:
+        async def readany(self) -> bytes:
+            return framed(json.dumps(body("GET_HEALTH")).encode()) * 1000
+
+    request: Any = SimpleNamespace(headers={}, content=Content())
+    records = sessions.Records(request, Media.JSON)
+    for _ in range(1000):
+        assert await records.next() is not None
+    assert turn.is_set()
+
+
 async def test_input_without_an_end_can_be_gone_on_with(scene, client, other):
     await scene.open(client)
     reading, _, _ = scene.process()
@@ -326,6 +343,8 @@ async def test_only_the_first_record_names_the_container(scene, client, other):
         (json.dumps(io).encode(), JSON, 415),
         (framed(json.dumps(body("GET_HEALTH")).encode()), RECORDS, 415),
         (framed(b"{}"), RECORDS, 400),
+        (framed(json.dumps(io).encode()), {**RECORDS, "Content-Encoding": "identity"}, 400),
+        (b"", {**RECORDS, "Content-Encoding": "deflate"}, 415),
         (b"9\n{}", RECORDS, 400),
         (b"5000000\n", RECORDS, 413),
     ):
