@@ -73,9 +73,11 @@ class Lacking:
         return part if fits else EMPTY
 
     def take(self, resources: Resources) -> bool:
-        """So much was granted; false if nothing is left to be granted."""
+        """So much was granted; false if nothing is left to be granted.  What is reserved
+        counts, as it does once it is held."""
+        granted = resources.plain.scalars
         for name in self.most:
-            self.most[name] = max(0, self.most[name] - resources.scalars.get(name, 0))
+            self.most[name] = max(0, self.most[name] - granted.get(name, 0))
         return any(covers(self.most, one.resources.scalars) for one in self.bundles)
 
 

@@ -108,3 +108,25 @@ def test_what_is_free_where_something_is_taken_back_is_kept_with_it():
     assert len(found.task_ids) == 1
     assert isinstance(h.allocator, DrfAllocator)
     assert h.allocator.revoker.progress.holds.kept("a")["cpus"] == 2000
+
+
+def test_what_it_is_granted_of_what_is_reserved_for_it_is_not_lacking_on_the_next_agent():
+    # With this seed the cycle begins with the reserved one.
+    h = RevocableHarness(max_offer=Resources.parse(SLOT), seed=1)
+    h.agent("reserved", "cpus(r):4;mem(r):256")
+    h.agent("plain", "cpus:8;mem:512")
+    h.framework("f", "r", needs=(need(SLOT, 4, role="r"),))
+    grants = h.cycle()
+    assert [(one.agent_id, one.resources.plain) for one in grants] == [
+        ("reserved", Resources.parse("cpus:4;mem:256")),
+        ("plain", Resources.parse(SLOT)),
+    ]
+
+
+def test_whose_lack_is_made_good_by_what_is_reserved_for_it_comes_before_nobody():
+    h = RevocableHarness(seed=1)
+    h.agent("reserved", "cpus(r):4;mem(r):256")
+    h.agent("plain", "cpus:8;mem:512")
+    h.framework("f", "r", needs=(need(SLOT, 4, role="r"),))
+    h.framework("g", "g")
+    assert winners(h.cycle()) == [("f", "reserved"), ("g", "plain")]
