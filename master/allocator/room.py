@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from master.allocator.admission import Admission
+from master.allocator.backlog import Backlog
 from master.allocator.quota import Quota
 from master.allocator.reservations import Reservations, may_use, shared_scalars
 from master.allocator.revocation.holds import HeldBack, Holds
@@ -78,10 +79,9 @@ class Room:
         self._reserved = ReservedSums()
         self._piece = dict(options.max_offer.scalars)
         self.admission = admission if admission is not None else Admission(roster, agents)
-        # Agents on which a guarantee or a limit held somebody back, and the least that each
-        # role could have had more then or since: (role, on agents of its own) -> ...
+        # Agents on which a guarantee or a limit held somebody back, and whom.
         self._short_of: dict[str, None] = {}
-        self._backlog: dict[tuple[str, bool], dict[str, int]] = {}
+        self._backlog = Backlog()
         # Scalars granted in this cycle for tasks of any length, by agent.
         self._long: dict[str, dict[str, int]] = {}
         # Roles that can be given nothing more in this cycle, but on agents of their own:
@@ -183,26 +183,11 @@ class Room:
     def grown(self) -> list[Contender]:
         """Who could be given more now than when a guarantee or a limit held him back;
         `held_back` are the agents where that was."""
-        found: dict[Contender, None] = {}
-        for key in list(self._backlog):
-            role, own = key
-            try:
-                caps = self.quota.caps(role, own)
-            except Exception:  # whoever is under it is passed over, and tried again
-                continue
-            least = self._backlog[key]
-            if any(name not in caps or caps[name].most > least[name] for name in least):
-                del self._backlog[key]
-                known = self._roster.roles.get(role)
-                found.update(dict.fromkeys(known.contending.values() if known else ()))
-                continue
-            # Whoever got all that he could have is not asked once more in that cycle, and
-            # waits for more than what is left to him now.
-            for name in least:
-                least[name] = min(least[name], caps[name].most)
-        if found:
+        roles = self._backlog.grown(self.quota)
+        if roles:
             self._hope_again()
-        return list(found)
+        known = (self._roster.roles.get(role) for role in roles)
+        return [one for role in known if role is not None for one in role.contending.values()]
 
     def _hope_again(self) -> None:
         self._gone.clear()
@@ -363,11 +348,17 @@ class Room:
                 long[name] = long.get(name, 0) + milli
         if self.quota:
             pool = self._pool(agent)
+            # Where it is not of what all share, as much of that is free as before, and the
+            # role lacks less of it.
+            if pool != SHARED and self.quota.owes:
+                self._backlog.follow(self.quota)
             self.quota.charge(contender.role, part.resources.scalars, pool)
             if self.quota.guarantees:
                 self._sums.put(agent.agent_id, pool, left.scalars)
             if agent.total.has_reserved:
                 for owner, amounts in reserved_scalars(part.resources).items():
+                    if self.quota.owes:
+                        self._backlog.follow(self.quota)
                     self.quota.charge_reserved(contender.role, owner, amounts)
                 self._reserved.put(agent.agent_id, left)
 
@@ -444,8 +435,7 @@ class Room:
 
     def _note_back(self, role: str, own: bool, agent_id: str, name: str, most: int) -> None:
         self._short_of[agent_id] = None
-        least = self._backlog.setdefault((role, own), {})
-        least[name] = min(most, least.get(name, most))
+        self._backlog.note(role, own, name, most)
 
     # ---- What is free in all --------------------------------------------
 
