@@ -16,7 +16,7 @@ from mesos_py.errors import (
 
 
 class Exit(IntEnum):
-    """How a command ended.  `run` and `local -- COMMAND` pass the command's own code on."""
+    """How a command ended.  `run`, `exec` and `local -- COMMAND` pass the command's own code on."""
 
     OK = 0
     NEGATIVE = 1

@@ -13,6 +13,7 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
     "Work": {
         "run": "Run a command on the cluster and wait for it.",
         "logs": "Show what a task has written.",
+        "exec": "Run a command in the container of a task.",
         "kill": "End a task.",
         "teardown": "End a framework and all its tasks.",
     },

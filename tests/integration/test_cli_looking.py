@@ -1,8 +1,12 @@
 """Lists, logs, kill and explain on real daemons, and the demo as a whole."""
 
+import fcntl
 import os
+import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -106,6 +110,63 @@ def test_only_files_of_the_sandbox_can_be_read(cluster, path):
     assert ended.code in (1, 2)
     assert ended.out == b""
     assert ended.err.startswith("mesos-py: error: ")
+
+
+# --- exec -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def host(cluster, tmp_path, go) -> Iterator[str]:
+    """A task that runs."""
+    name = f"host-{tmp_path.name}"
+    run = cluster.start("run", "--name", name, "--cpus", "0.1", go)
+    try:
+        until(lambda: states_of(cluster, name) == ["TASK_RUNNING"])
+        yield name
+    finally:
+        (tmp_path / "go").touch()
+        run.communicate(timeout=LIMIT_S)
+
+
+def states_of(cluster: Local, name: str) -> list[str]:
+    return [row["state"] for row in cluster.json("tasks") if row["name"] == name]
+
+
+def test_a_command_within_a_task_has_our_input_and_we_its_output_and_code(cluster, host):
+    script = "cat; echo err >&2; exit 7"
+    words = ["exec", "-i", "--timeout", "60s", host, "--", "sh", "-c", script]
+    process = cluster.start(*words, stdin=subprocess.PIPE)
+    out, err = process.communicate(b"typed\n", timeout=LIMIT_S)
+    assert (process.returncode, out, err) == (7, b"typed\n", b"err\n")
+
+
+def test_an_interrupted_exec_ends_its_command(cluster, host):
+    process = cluster.start("exec", "--timeout", "60s", host, "echo $$; exec sleep 600")
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=LIMIT_S)
+    assert (process.returncode, err.strip()) == (130, b"")
+    until(lambda: gone(pid))
+
+
+def test_a_command_with_a_terminal_has_every_key_and_ours_is_as_before(cluster, host):
+    ours, theirs = os.openpty()
+    try:
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 99, 0, 0))
+        before = termios.tcgetattr(theirs)
+        script = "echo ready; read line; echo got $line; stty size"
+        process = cluster.start("exec", "--timeout", "60s", "-it", host, script, stdin=theirs)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\r\n"
+        os.write(ours, b"typed\r")
+        out, err = process.communicate(timeout=LIMIT_S)
+        assert (process.returncode, err) == (0, b"")
+        assert out.endswith(b"got typed\r\n33 99\r\n")
+        assert termios.tcgetattr(theirs) == before
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 # --- kill and explain ---------------------------------------------------------
