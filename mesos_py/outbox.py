@@ -32,6 +32,7 @@ class Outbox(Generic[T]):
         "closed",
         "max_bytes",
         "max_items",
+        "on_close",
         "on_some",
         "overflow",
     )
@@ -54,6 +55,8 @@ class Outbox(Generic[T]):
         self._waiter: asyncio.Future[None] | None = None
         # Called for each item and at the end, instead of `batches`: then `take`.
         self.on_some: Callable[[], None] | None = None
+        # Called when it is closed, if nobody's slowness did that: all that comes is queued.
+        self.on_close: Callable[[], None] | None = None
 
     def __len__(self) -> int:
         return len(self._items)
@@ -93,6 +96,8 @@ class Outbox(Generic[T]):
         """
         if self.closed is None:
             self.closed = reason
+            if self.on_close is not None:
+                self.on_close()
         if not drain:
             self._clear()
         self._wake()

@@ -23,6 +23,8 @@ log = logs.get("http.stream")
 
 MAX_BATCH_RECORDS: Final = 1_000
 MAX_BATCH_BYTES: Final = 1024 * 1024
+# For so long a client may take nothing of the rest, once that is known to be all.
+MAX_STALL_S: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +63,8 @@ async def respond(
     closed, the client goes, or `may_write`, asked before each batch, says no.
 
     When the queue overflows the connection is cut: its client reads too slowly.  Have the
-    queue call `cutter(request)` then, since the writer may be waiting for the client.
+    queue call `cutter(request)` then, since the writer may be waiting for the client.  It is
+    cut, too, when it takes nothing of the rest of a queue that is closed.
     """
     answer = web.StreamResponse(headers=headers)
     if request.version >= HttpVersion11:
@@ -70,18 +73,44 @@ async def respond(
     await answer.prepare(request)
     async with _beating(queue, heartbeat):
         try:
-            async for records in queue.batches(MAX_BATCH_RECORDS, MAX_BATCH_BYTES):
-                if not await may_write():
-                    break
-                for record in records:
-                    await answer.write(record)
-            await answer.write_eof()
+            async with _ending(queue) as got_on:
+                async for records in queue.batches(MAX_BATCH_RECORDS, MAX_BATCH_BYTES):
+                    if not await may_write():
+                        break
+                    for record in records:
+                        await answer.write(record)
+                        if queue.closed is not None:
+                            got_on()
+                got_on()
+                await answer.write_eof()
         except Unavailable as error:
             log.warning("stream cut off", peer=request.remote, reason=error.message)
+            cutter(request)()
+        except TimeoutError:
+            log.warning("stream cut off", peer=request.remote, reason="nobody takes its end")
             cutter(request)()
         except ConnectionError:
             log.debug("stream's client has gone", peer=request.remote)
     return answer
+
+
+@contextlib.asynccontextmanager
+async def _ending(queue: Outbox[bytes]) -> AsyncIterator[Callable[[], None]]:
+    """Once the queue is closed no overflow ends the waiting for the client: a TimeoutError
+    does, so long after that, or after the last call of what this gives."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as limit:
+
+        def got_on() -> None:
+            limit.reschedule(loop.time() + MAX_STALL_S)
+
+        queue.on_close = got_on
+        if queue.closed is not None:
+            got_on()
+        try:
+            yield got_on
+        finally:
+            queue.on_close = None
 
 
 @contextlib.asynccontextmanager

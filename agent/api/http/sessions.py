@@ -152,7 +152,11 @@ class Sessions:
                 async for kind, data in pieces:
                     async with asyncio.timeout(MAX_STALL_S):
                         await answer.write(form.data(kind, data))
-            await answer.write_eof()
+            # Nothing may go out behind the end, and nobody needs to wait until that is taken.
+            beating.cancel()
+            session.close()
+            async with asyncio.timeout(MAX_STALL_S):
+                await answer.write_eof()
         except TimeoutError:
             log.warning("session cut off: nobody takes its output", peer=request.remote)
             cutter(request)()

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from aiohttp import web
 
+from mesos_py.http import stream
 from mesos_py.http.recordio import framed
 from mesos_py.http.server import HttpServer, Routes
 from mesos_py.http.stream import Heartbeat, cutter, respond
@@ -100,6 +101,32 @@ async def test_a_client_that_reads_too_slowly_is_cut_off() -> None:
         assert queue.overflow is not None
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await client.until_end()
+
+
+@pytest.mark.parametrize("closed", ["before", "meanwhile"])
+@pytest.mark.parametrize("what", ["write", "write_eof"])
+async def test_a_client_that_does_not_take_the_rest_is_cut_off(monkeypatch, what, closed) -> None:
+    stuck = asyncio.Event()
+
+    async def never(_: web.StreamResponse, data: bytes = b"") -> None:
+        stuck.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(stream, "MAX_STALL_S", 0.1)
+    monkeypatch.setattr(web.StreamResponse, what, never)
+    queue: Outbox[bytes] = Outbox()
+    if what == "write":
+        put(queue, b"one")
+    if closed == "before":
+        queue.close("enough")
+    async with Source(queue).open() as client:
+        await client.head()
+        async with asyncio.timeout(90):
+            if closed == "meanwhile" and what == "write":
+                await stuck.wait()
+            queue.close("enough")
+            assert await client.ended()
+    assert queue.on_close is None
 
 
 async def test_who_may_not_write_any_more_ends_it() -> None:

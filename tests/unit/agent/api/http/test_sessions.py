@@ -13,11 +13,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from aiohttp import web
 
 from agent.api.http import sessions
+from agent.containers.session import Session
 from mesos_py.http.binary import loads as from_binary
 from mesos_py.http.media import Media
 from mesos_py.http.recordio import Reader, framed
+from mesos_py.v1 import types_pb2 as pb
 from mesos_py.v1.agent_operator_pb2 import ProcessIO
 from tests.kit.agent_core import command
 from tests.kit.agent_http import JSON, ServedAgent, served
@@ -46,6 +49,10 @@ class Scene:
     def process(self) -> list[io.FileIO]:
         """What it reads, and what it writes to."""
         return self.host.opened[MARK]
+
+    def session(self) -> Session:
+        outermost = pb.ContainerID(value=NAMES[0])
+        return self.agent.operator.nested.session(pb.ContainerID(value=NAMES[1], parent=outermost))
 
     def over(self, status: int = 0) -> None:
         for each in self.process():
@@ -165,6 +172,48 @@ async def test_a_client_that_takes_nothing_is_cut_off(scene, client, monkeypatch
     await scene.signalled()
     scene.host.within.heard("probed", MARK, [9, "", ""])
     await writing
+
+
+async def test_a_client_that_does_not_take_the_end_is_cut_off(scene, client, monkeypatch):
+    async def never(_: web.StreamResponse, data: bytes = b"") -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(sessions, "MAX_STALL_S", 0.1)
+    monkeypatch.setattr(web.StreamResponse, "write_eof", never)
+    await scene.open(client)
+    scene.over()
+    async with asyncio.timeout(WITHIN_S):
+        assert await client.ended()
+
+
+async def test_nothing_goes_out_behind_the_end_for_which_no_other_waits(scene, client, monkeypatch):
+    beaten = asyncio.Event()
+    closed = []
+    write_eof = web.StreamResponse.write_eof
+
+    async def beat(*_: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            beaten.set()
+
+    async def end(answer: web.StreamResponse, data: bytes = b"") -> None:
+        closed.append(session.closed.done())
+        await beaten.wait()
+        await write_eof(answer, data)
+
+    monkeypatch.setattr(sessions, "_beat", beat)
+    monkeypatch.setattr(web.StreamResponse, "write_eof", end)
+    await scene.open(client)
+    session = scene.session()
+    # When that has come, heartbeats have begun.
+    scene.process()[1].write(b"x")
+    assert await record(client) == said("STDOUT", b"x")
+    scene.over()
+    async with asyncio.timeout(WITHIN_S):
+        assert await client.chunk() == b""
+    # (aiohttp ends it once more.)
+    assert closed[0]
 
 
 async def test_others_look_on_until_the_end(scene, client, other):
