@@ -55,7 +55,7 @@ class Session:
         # The ends that the process gets, and ours.
         self._theirs: list[int] = []
         self._taken = asyncio.Event()
-        self._input = -1
+        self._input = self._held = -1
         self._outputs: dict[Kind, int] = {}
         try:
             if terminal is not None:
@@ -81,6 +81,8 @@ class Session:
         ours, theirs = os.openpty()
         self._outputs[Kind.STDOUT] = ours
         self._theirs.append(theirs)
+        # What the process has closed it can open again: only we say when that is all.
+        self._held = os.dup(theirs)
         os.set_blocking(ours, False)
         # A number of its own, since it is waited for in its own way.
         self._input = os.dup(ours)
@@ -115,6 +117,7 @@ class Session:
     def over(self) -> None:
         """Nothing of it runs any more: what is in the pipes is all."""
         self._over = True
+        self._let_go()
         self._news.set()
         self._taken.set()
         if self._left:
@@ -132,8 +135,14 @@ class Session:
         while self._listeners:
             self._listeners.pop().ended()
         self._close_input()
+        self._let_go()
         for kind in list(self._outputs):
             os.close(self._outputs.pop(kind))
+
+    def _let_go(self) -> None:
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
 
     # ---- Output --------------------------------------------------------------------
 

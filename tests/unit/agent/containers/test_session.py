@@ -193,6 +193,26 @@ async def test_a_terminal_is_one_for_input_and_output():
     session.resize((1, 1))
 
 
+async def test_a_terminal_that_was_closed_can_be_opened_again():
+    session = Session((0, 0))
+    name = session.stdio(os.getuid(), os.getgid())[0]
+    session.handed_over()
+    async with contextlib.aclosing(session.pieces()) as pieces, asyncio.timeout(WITHIN_S):
+        for text in (b"one", b"two"):
+            coming = asyncio.create_task(anext(pieces))
+            for _ in range(9):
+                await asyncio.sleep(0)
+            # Nobody has it open now.
+            assert not coming.done()
+            process = os.open(name, os.O_RDWR | os.O_NOCTTY)
+            os.write(process, text)
+            os.close(process)
+            assert await coming == (Kind.STDOUT, text)
+        session.over()
+        assert [each async for each in pieces] == []
+    session.close()
+
+
 async def test_pipes_have_no_size(scene):
     with pytest.raises(InvalidValue, match="the session has no terminal"):
         scene.session.resize((1, 1))
