@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import select
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from typing import Final, NamedTuple
@@ -40,6 +41,9 @@ MAX_BEHIND_BYTES: Final = 1024 * 1024
 # For so long a session's own client may take nothing; its process waits for it meanwhile.
 MAX_STALL_S: Final = 300.0
 _FIRST_RECORD_S: Final = 60.0
+# How often it is seen to whether one who sends input is still there.
+_LOOK_S: Final = 1.0
+_GONE: Final = select.POLLRDHUP | select.POLLHUP | select.POLLERR
 # So many records of one client are taken before others have their turn.
 _AT_ONCE: Final = 64
 _KINDS: Final = {Kind.STDOUT: ProcessIO.Data.STDOUT, Kind.STDERR: ProcessIO.Data.STDERR}
@@ -120,7 +124,7 @@ class Sessions:
     ) -> web.StreamResponse:
         """Raises MesosPyError."""
         if rest is not None:
-            return await self._input(call.attach_container_input, rest)
+            return await self._input(request, call.attach_container_input, rest)
         form = _form(request.headers)
         if call.type == Call.ATTACH_CONTAINER_OUTPUT:
             return await self._look_on(request, call.attach_container_output, form)
@@ -176,22 +180,29 @@ class Sessions:
             beats = form.heartbeat(self._heartbeat_s)
             return await respond(request, listener.records, form.headers, heartbeat=beats)
 
-    async def _input(self, asked: Call.AttachContainerInput, rest: Records) -> web.Response:
+    async def _input(
+        self, request: web.Request, asked: Call.AttachContainerInput, rest: Records
+    ) -> web.Response:
         if asked.type != Call.AttachContainerInput.CONTAINER_ID:
             text = "must be CONTAINER_ID in the first record"
             raise InvalidValue("attach_container_input.type", "PROCESS_IO", text)
         session = self._nested.session(asked.container_id)
         with session.writing():
             writing = asyncio.create_task(_written(session, rest))
+            gone = asyncio.create_task(_gone(request))
             try:
                 # It may end while its client has nothing to say.
-                done = {writing, session.closed}
+                done = {writing, session.closed, gone}
                 await asyncio.wait(done, return_when=asyncio.FIRST_COMPLETED)
                 if writing.done():
                     await writing
             finally:
                 writing.cancel()
-                await asyncio.wait({writing})
+                gone.cancel()
+                await asyncio.wait({writing, gone})
+        if not gone.cancelled():
+            log.debug("input's client has gone", peer=request.remote)
+            cutter(request)()
         return empty(200)
 
 
@@ -215,6 +226,18 @@ async def _beat(answer: web.StreamResponse, heartbeat: Heartbeat) -> None:
         while True:
             await asyncio.sleep(heartbeat.interval_s)
             await answer.write(heartbeat.record)
+
+
+async def _gone(request: web.Request) -> None:
+    """Until its client has gone.  While the process takes nothing, nothing is read from the
+    connection, and its end is not found there."""
+    watch = select.poll()
+    while (transport := request.transport) is not None and not transport.is_closing():
+        # While the transport is open this is the number of its socket, and of nothing else.
+        watch.register(transport.get_extra_info("socket").fileno(), _GONE)
+        if watch.poll(0):
+            return
+        await asyncio.sleep(_LOOK_S)
 
 
 async def _written(session: Session, records: Records) -> None:

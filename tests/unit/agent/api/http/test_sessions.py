@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import fcntl
 import io
 import json
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -353,6 +355,55 @@ async def test_input_without_an_end_can_be_gone_on_with(scene, client, other):
     async with connected(scene.agent.http.port) as third:
         await sending(third)
         assert (await third.head()).status == 409
+
+
+async def test_a_client_that_goes_while_the_process_takes_nothing_makes_room_for_another(
+    scene, client, other, monkeypatch
+):
+    found = asyncio.Event()
+
+    async def gone(_: web.Request) -> None:
+        await found.wait()
+
+    monkeypatch.setattr(sessions, "_gone", gone)
+    await scene.open(client)
+    reading, _, _ = scene.process()
+    size = fcntl.fcntl(reading, fcntl.F_GETPIPE_SZ)
+    stream = await sending(other)
+    await stream.data(b"x" * (size + 100))
+    assert await read(reading, 1) == b"x"
+    found.set()
+    assert await other.ended()
+    found.clear()
+    async with connected(scene.agent.http.port) as third:
+        stream = await sending(third)
+        await stream.end()
+        assert (await third.head()).status == 200
+
+
+@pytest.mark.parametrize("end", ["peer", "transport", "request"])
+async def test_that_a_client_has_gone_is_found_without_reading(monkeypatch, end):
+    monkeypatch.setattr(sessions, "_LOOK_S", 0.0)
+    ours, theirs = socket.socketpair()
+    closing = False
+    transport: Any = SimpleNamespace(
+        is_closing=lambda: closing, get_extra_info={"socket": ours}.__getitem__
+    )
+    request: Any = SimpleNamespace(transport=transport)
+    with ours, theirs:
+        theirs.send(b"x")
+        watching = asyncio.create_task(sessions._gone(request))
+        for _ in range(9):
+            await asyncio.sleep(0)
+        assert not watching.done()
+        if end == "peer":
+            theirs.close()
+        elif end == "transport":
+            closing = True
+        else:
+            request.transport = None
+        async with asyncio.timeout(WITHIN_S):
+            await watching
 
 
 async def test_the_end_of_the_session_answers_who_has_nothing_to_say(scene, client, other):
