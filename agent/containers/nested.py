@@ -286,6 +286,9 @@ class Nested:
             if above.exit is not None:
                 # What is within it was told to end when it did.
                 raise _no_parent(names, "is ending")
+            if above.session is not None:
+                # Its directory is another's, where those within that have theirs.
+                raise _no_parent(names, "is a session: nothing can be launched within it")
             return executor, above.gives
         if executor is None:
             raise _no_parent(names, "does not exist")

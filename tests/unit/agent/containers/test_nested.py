@@ -78,6 +78,16 @@ async def test_a_session_looks_into_the_other_container(scene):
         scene.nested.session(scene.id("s"))
 
 
+async def test_nothing_is_launched_within_a_session(scene):
+    session = await scene.nested.open_session(scene.id("s"), WANTED)
+    with pytest.raises(InvalidValue, match=r"'c1\.s': is a session"):
+        await scene.launch("s", "a")
+    with pytest.raises(InvalidValue, match=r"'c1\.s': is a session"):
+        await scene.nested.open_session(scene.id("s", "a"), WANTED)
+    assert scene.shown() == ["s"]
+    scene.nested.end_session(scene.id("s"), session)
+
+
 async def test_a_session_with_a_terminal_is_started_with_that(scene):
     scene.host.silent = True
     with_terminal = replace(WANTED, terminal=(0, 0))
