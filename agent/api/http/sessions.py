@@ -17,6 +17,7 @@ from agent.containers.nested import Nested
 from agent.containers.session import Kind, Session
 from agent.core.nested import size_of, wanted
 from mesos_py import logs
+from mesos_py.enums import name_of
 from mesos_py.errors import InvalidValue
 from mesos_py.http.answers import HttpRefusal
 from mesos_py.http.media import RECORDIO, Media, accepted_media, accepts
@@ -250,7 +251,7 @@ async def _written(session: Session, records: Records) -> None:
         io = asked.process_io
         if io.type == ProcessIO.DATA:
             if io.data.type != ProcessIO.Data.STDIN:
-                name = ProcessIO.Data.Type.Name(io.data.type)
+                name = name_of(ProcessIO.Data.Type, io.data.type)
                 raise InvalidValue("process_io.data.type", name, "must be STDIN")
             if not io.data.data:
                 session.end_input()

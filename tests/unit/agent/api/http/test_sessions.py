@@ -19,11 +19,12 @@ from aiohttp import web
 
 from agent.api.http import sessions
 from agent.containers.session import Session
+from mesos_py.http.binary import dumps as to_binary
 from mesos_py.http.binary import loads as from_binary
 from mesos_py.http.media import Media
 from mesos_py.http.recordio import Reader, framed
 from mesos_py.v1 import types_pb2 as pb
-from mesos_py.v1.agent_operator_pb2 import ProcessIO
+from mesos_py.v1.agent_operator_pb2 import Call, ProcessIO
 from tests.kit.agent_core import command
 from tests.kit.agent_http import JSON, ServedAgent, served
 from tests.kit.nested_calls import body
@@ -430,6 +431,26 @@ async def test_what_is_no_input_is_refused(scene, client, other, what):
     head = await other.head()
     assert head.status == 400
     assert what.encode() in await other.body(head)
+
+
+async def test_data_of_a_type_that_is_unknown_here_is_refused(scene, client):
+    await scene.open(client)
+    first = Call(type=Call.ATTACH_CONTAINER_INPUT)
+    asked = first.attach_container_input
+    asked.type = Call.AttachContainerInput.CONTAINER_ID
+    asked.container_id.CopyFrom(pb.ContainerID(value="s", parent=pb.ContainerID(value="c1")))
+    second = Call(type=Call.ATTACH_CONTAINER_INPUT)
+    asked = second.attach_container_input
+    asked.type = Call.AttachContainerInput.PROCESS_IO
+    asked.process_io.type = ProcessIO.DATA
+    # As a newer peer may have it.
+    asked.process_io.data.type = 99  # type: ignore[assignment]
+    asked.process_io.data.data = b"x"
+    content = b"".join(framed(to_binary(each)) for each in (first, second))
+    headers = {**RECORDS, "Message-Content-Type": "application/x-protobuf"}
+    status, answer = await scene.agent.ask(content, headers)
+    assert status == 400
+    assert b"process_io.data.type: '99': must be STDIN" in answer
 
 
 async def test_only_the_first_record_names_the_container(scene, client, other):
