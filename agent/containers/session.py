@@ -99,6 +99,9 @@ class Session:
     def stdio(self, uid: int, gid: int) -> Stdio:
         """Where the process's ends can be opened until `handed_over`; they are this user's,
         who may want to open them once more."""
+        if self.terminal:
+            # Else whoever is in its group may type, too.
+            os.fchmod(self._theirs[0], 0o600)
         for fd in self._theirs:
             if os.fstat(fd).st_uid != uid:
                 os.fchown(fd, uid, gid)

@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import io
 import os
+import stat
 from collections.abc import AsyncIterator
 
 import pytest
@@ -164,11 +165,14 @@ async def test_input_that_nobody_takes_any_more_ends(scene, what):
 
 async def test_a_terminal_is_one_for_input_and_output():
     session = Session((33, 77))
+    # As most systems have it.
+    os.fchmod(session._theirs[0], 0o620)
     name, *others = session.stdio(os.getuid(), os.getgid())
     assert others == [name, name]
     process = os.open(name, os.O_RDWR | os.O_NOCTTY)
     session.handed_over()
     try:
+        assert stat.S_IMODE(os.fstat(process).st_mode) == 0o600
         assert os.get_terminal_size(process) == (77, 33)
         session.resize((5, 6))
         assert os.get_terminal_size(process) == (6, 5)
