@@ -67,6 +67,8 @@ class Session:
             self.handed_over()
             raise
         self._over = self._left = False
+        # When it is over: how much may yet be read of each.
+        self._rest: dict[Kind, int] = {}
         self._news = asyncio.Event()
         self._writing = False
 
@@ -120,11 +122,19 @@ class Session:
     def over(self) -> None:
         """Nothing of it runs any more: what is in the pipes is all."""
         self._over = True
+        self._rest = {kind: self._kept(fd) for kind, fd in self._outputs.items()}
         self._let_go()
         self._news.set()
         self._taken.set()
         if self._left:
             self.close()
+
+    def _kept(self, fd: int) -> int:
+        """How much is in it, or (of a terminal, which tells only a part) what it can hold."""
+        if self.terminal:
+            return PIECE_BYTES
+        found: int = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, bytes(4)))[0]
+        return found
 
     def leave(self) -> None:
         """Nobody reads it any more: it is closed once it is over, since until then the process
@@ -155,10 +165,14 @@ class Session:
         while True:
             found = False
             for kind, fd in list(self._outputs.items()):
-                data = _read(fd)
+                # What somebody else still writes is none of the container's.
+                most = self._rest[kind] if self._over else PIECE_BYTES
+                data = _read(fd, most)
                 if data is None:
                     continue
                 found = True
+                if self._over:
+                    self._rest[kind] -= len(data)
                 if not data:
                     os.close(self._outputs.pop(kind))
                     continue
@@ -170,7 +184,6 @@ class Session:
                 await asyncio.sleep(0)
                 continue
             if self._over:
-                # What somebody else still has open is none of the container's.
                 break
             await self._some()
 
@@ -252,10 +265,12 @@ class Session:
             loop.remove_writer(fd)
 
 
-def _read(fd: int) -> bytes | None:
+def _read(fd: int, most: int) -> bytes | None:
     """Empty at the end; None: nothing now."""
+    if not most:
+        return None
     try:
-        return os.read(fd, PIECE_BYTES)
+        return os.read(fd, min(most, PIECE_BYTES))
     except BlockingIOError:
         return None
     except OSError as error:

@@ -84,6 +84,35 @@ async def test_what_is_in_the_pipes_at_the_end_is_all_whoever_has_them_open(scen
     assert await reading == [(Kind.STDOUT, b"last")]
 
 
+async def test_who_writes_on_when_it_is_over_keeps_it_from_no_end(scene):
+    scene.out.write(b"last")
+    scene.session.over()
+    found = []
+    async with contextlib.aclosing(scene.session.pieces()) as pieces:
+        async for _, data in pieces:
+            found.append(data)
+            scene.out.write(b"more")
+            assert len(found) < 9
+    assert found == [b"last"]
+
+
+async def test_who_writes_on_to_the_terminal_keeps_it_from_no_end():
+    session = Session((0, 0))
+    process = os.open(session.stdio(os.getuid(), os.getgid())[0], os.O_RDWR | os.O_NOCTTY)
+    session.handed_over()
+    os.write(process, b"x" * 1000)
+    session.over()
+    found = 0
+    async with contextlib.aclosing(session.pieces()) as pieces:
+        async for _, data in pieces:
+            found += len(data)
+            os.write(process, b"x" * 1000)
+            assert found < PIECE_BYTES * 2
+    assert 1000 <= found <= PIECE_BYTES
+    os.close(process)
+    session.close()
+
+
 async def test_one_that_writes_on_and_on_leaves_the_others_their_turn(scene):
     turn = asyncio.Event()
     asyncio.get_running_loop().call_soon(turn.set)
