@@ -193,7 +193,7 @@ def test_after_a_change_of_the_master_the_active_instance_leads_on(
 ) -> None:
     """Whoever finds the new master first: standbys wait for the one that was active."""
     with ExitStack() as stack:
-        cluster = stack.enter_context(Cluster(tmp_path, standby_hold="20s"))
+        cluster = stack.enter_context(Cluster(tmp_path, standby_hold="10s"))
         ways = [stack.enter_context(Proxy(cluster.address)) for _ in range(2)]
         one, two = (instance_of(framework_id, way.address) for way in ways)
         one.driver.start()
