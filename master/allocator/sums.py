@@ -25,26 +25,15 @@ class ReservedSums:
     def put(self, agent_id: str, free: Resources) -> None:
         """All that is free there now."""
         for role, amounts in self._agents.pop(agent_id, {}).items():
-            self._add(role, amounts, -1)
+            _add(self._roles, role, amounts, -1)
         if not free.has_reserved:
             return
         found = self._agents[agent_id] = reserved_scalars(free)
         for role, amounts in found.items():
-            self._add(role, amounts, 1)
+            _add(self._roles, role, amounts, 1)
 
     def by_role(self) -> Mapping[str, Mapping[str, int]]:
         return self._roles
-
-    def _add(self, role: str, amounts: Mapping[str, int], sign: int) -> None:
-        sums = self._roles.setdefault(role, {})
-        for name, milli in amounts.items():
-            left = sums.get(name, 0) + sign * milli
-            if left:
-                sums[name] = left
-            else:
-                sums.pop(name, None)
-        if not sums:
-            del self._roles[role]
 
 
 def reserved_scalars(bundle: Resources) -> dict[str, dict[str, int]]:
@@ -87,14 +76,20 @@ class FreeSums:
         return self._pools
 
     def _add(self, pool: str | None, free: Mapping[str, int], sign: int) -> None:
-        if pool is None or not free:
-            return
-        sums = self._pools.setdefault(pool, {})
-        for name, milli in free.items():
-            left = sums.get(name, 0) + sign * milli
-            if left:
-                sums[name] = left
-            else:
-                sums.pop(name, None)
-        if not sums:
-            del self._pools[pool]
+        if pool is not None and free:
+            _add(self._pools, pool, free, sign)
+
+
+def _add(
+    sums_of: dict[str, dict[str, int]], key: str, amounts: Mapping[str, int], sign: int
+) -> None:
+    """What comes to zero is not kept, neither an amount nor whose it was."""
+    sums = sums_of.setdefault(key, {})
+    for name, milli in amounts.items():
+        left = sums.get(name, 0) + sign * milli
+        if left:
+            sums[name] = left
+        else:
+            sums.pop(name, None)
+    if not sums:
+        del sums_of[key]
