@@ -112,6 +112,14 @@ if TYPE_CHECKING:
         TaskInfo,
         TaskStatus,
     )
+    from mesos_py.volumes import (
+        create_volume,
+        destroy_volume,
+        grow_volume,
+        shrink_volume,
+        volume_on,
+        volumes_in,
+    )
 
 __version__ = version.VERSION
 
@@ -146,6 +154,7 @@ _HOMES = {
         "command_info command_task custom_executor default_executor executor_task "
         "health_command health_http health_tcp launch task_status uri"
     ),
+    "volumes": ("create_volume destroy_volume grow_volume shrink_volume volume_on volumes_in"),
     "v1.types_pb2": (
         "AgentID AgentInfo Attribute CheckInfo CommandInfo ContainerInfo Environment ExecutorID "
         "ExecutorInfo Filters FrameworkID FrameworkInfo HealthCheck InverseOffer KillPolicy Label "
@@ -238,10 +247,13 @@ __all__ = [
     "asked_back",
     "command_info",
     "command_task",
+    "create_volume",
     "custom_executor",
     "default_executor",
+    "destroy_volume",
     "docker_container",
     "executor_task",
+    "grow_volume",
     "health_command",
     "health_http",
     "health_tcp",
@@ -254,7 +266,10 @@ __all__ = [
     "reserved_for",
     "resources_of",
     "short_name",
+    "shrink_volume",
     "task_status",
     "unreserve",
     "uri",
+    "volume_on",
+    "volumes_in",
 ]

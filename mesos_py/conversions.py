@@ -1,12 +1,13 @@
-"""Operations that change how amounts are reserved: what they take, and what it becomes.
+"""Operations that change how amounts are reserved, and what of them are volumes: what they
+take, and what it becomes.
 
 `Resources` keeps reserved amounts under names of their own (`mesos_py.reserved`), so an
 operation is a pair of bundles: `consumed` goes, `converted` comes in its place, and by
 plain names both are the same.  Master and agent read it from the same message here.
 
-What was reserved while an agent ran (`dynamic`) is a part of what the agent has; the rest
-is as its operator said.  `with_reserved` puts the two together, `reserved_part` divides
-them again.
+What was reserved while an agent ran (`dynamic`), and the volumes that were made, are a part
+of what the agent has; the rest is as its operator said.  `with_reserved` puts the two
+together, `reserved_part` divides them again.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from mesos_py import reserved
+from mesos_py import persistent, reserved
+from mesos_py.amounts import to_milli
 from mesos_py.enums import name_of
 from mesos_py.errors import InvalidResources, InvalidValue
 from mesos_py.ranges import Ranges, normalised, overlap, text
@@ -32,38 +34,153 @@ class Conversion(NamedTuple):
     converted: Resources
 
     def apply(self, resources: Resources) -> Resources:
-        """What `resources` are then.  Raises InsufficientResources where something that is
-        consumed is not there."""
-        return resources - self.consumed + self.converted
+        """What `resources` are then, all that an agent has.
+
+        Raises InsufficientResources where something that is consumed is not there, and
+        InvalidResources for a second volume of one id and role.
+        """
+        rest = resources - self.consumed
+        require_new_volumes(rest, self.converted)
+        return rest + self.converted
 
 
-def conversion_of(operation: pb.Offer.Operation) -> Conversion:
-    """What RESERVE or UNRESERVE does.
+def conversion_of(operation: pb.Offer.Operation, known: Resources = EMPTY) -> Conversion:
+    """What RESERVE, UNRESERVE, CREATE, DESTROY, GROW_VOLUME or SHRINK_VOLUME does.
+
+    `known`: what there is; volumes are told by their ids, and are named as they are there.
 
     Raises InvalidValue for any other operation, and InvalidResources for amounts that
-    cannot be, are not reserved dynamically, or would be there twice.
+    cannot be, are not reserved dynamically, are no volumes, or would be there twice.
     """
     if operation.type == Operation.RESERVE:
         asked = operation.reserve
         converted = _dynamic("reserve.resources", asked.resources)
         if not asked.source:
             return Conversion(_earlier(converted, reserved.before), converted)
-        return _moved(Resources.from_proto("reserve.source", asked.source), converted)
+        return _moved(_no_volumes("reserve.source", asked.source), converted)
     if operation.type == Operation.UNRESERVE:
         consumed = _dynamic("unreserve.resources", operation.unreserve.resources)
         return Conversion(consumed, _earlier(consumed, reserved.before))
+    if operation.type == Operation.CREATE:
+        converted = _volumes("create.volumes", operation.create.volumes)
+        require_new_volumes(EMPTY, converted)
+        return Conversion(converted.renamed(reserved.disk_of), converted)
+    if operation.type == Operation.DESTROY:
+        consumed = _volumes("destroy.volumes", operation.destroy.volumes)
+        consumed = with_volumes_as(known, consumed)
+        return Conversion(consumed, consumed.renamed(reserved.disk_of))
+    if operation.type == Operation.GROW_VOLUME:
+        return _grown(operation.grow_volume, known)
+    if operation.type == Operation.SHRINK_VOLUME:
+        return _shrunk(operation.shrink_volume, known)
     name = name_of(Operation.Type, operation.type)
     raise InvalidValue("operations.type", name, "is not supported")
 
 
-def _dynamic(field: str, messages: Iterable[pb.Resource]) -> Resources:
+def _volumes(field: str, messages: Iterable[pb.Resource]) -> Resources:
     resources = Resources.from_proto(field, messages)
+    if not resources:
+        raise InvalidResources(field, "", "must not be empty")
+    for key in resources.names():
+        volume = reserved.volume_of(key)
+        if volume is None:
+            where = f"{field}.{reserved.plain_name(key)}"
+            raise InvalidResources(where, key, "is no persistent volume")
+        if volume.read_only:
+            where = f"{field}.{reserved.plain_name(key)}.disk.volume.mode"
+            raise InvalidResources(where, "RO", "must be RW: only its use can be read-only")
+    return resources
+
+
+def _grown(asked: pb.Offer.Operation.GrowVolume, known: Resources) -> Conversion:
+    volume = with_volumes_as(known, _volumes("grow_volume.volume", [asked.volume]))
+    addition = Resources.from_proto("grow_volume.addition", [asked.addition])
+    (key,) = volume.names()
+    disk = reserved.disk_of(key)
+    if addition.names() != [disk]:
+        reason = f"must be an amount of what the volume is made of ({disk})"
+        raise InvalidResources("grow_volume.addition", str(addition), reason)
+    grown = volume.scalars[key] + addition.scalars[disk]
+    return Conversion(volume + addition, Resources({key: grown}))
+
+
+def _shrunk(asked: pb.Offer.Operation.ShrinkVolume, known: Resources) -> Conversion:
+    volume = with_volumes_as(known, _volumes("shrink_volume.volume", [asked.volume]))
+    (key,) = volume.names()
+    given = asked.subtract.value
+    field = "shrink_volume.subtract"
+    try:
+        milli = to_milli(persistent.RESOURCE, given)
+    except InvalidResources as error:
+        raise InvalidResources(field, given, error.reason) from None
+    left = volume.scalars[key] - milli
+    if left <= 0:
+        reason = f"must be less than the volume, which has {volume.scalar(key):g}"
+        raise InvalidResources(field, given, reason)
+    return Conversion(volume, Resources({key: left, reserved.disk_of(key): milli}))
+
+
+def with_volumes_as(known: Resources, resources: Resources) -> Resources:
+    """The same, and volumes have the names that they have in `known`.
+
+    Whoever uses a volume may say anew where it is to be seen, and that it is not to be
+    written to; it is the volume of its id nevertheless.  Raises InvalidResources for what is
+    one volume twice.
+    """
+    if not any(map(reserved.is_volume, resources.scalars)):
+        return resources
+    names = {_identity(key): key for key in known.scalars if reserved.is_volume(key)}
+    scalars: dict[str, int] = {}
+    for key, milli in resources.scalars.items():
+        name = names.get(_identity(key), key) if reserved.is_volume(key) else key
+        if name in scalars:
+            raise InvalidResources(persistent.RESOURCE, name, "is there twice")
+        scalars[name] = milli
+    return Resources(scalars, resources.ranges, resources.sets)
+
+
+def _identity(key: str) -> tuple[str, str, str | None]:
+    volume = reserved.volume_of(key)
+    assert volume is not None
+    return reserved.disk_of(key), volume.volume_id, volume.principal
+
+
+def require_new_volumes(known: Resources, made: Resources) -> None:
+    """Raises InvalidResources where a role would have two volumes of one id on an agent that
+    has `known` and gets `made` (as in Mesos, whoever makes it)."""
+    if not any(map(reserved.is_volume, made.scalars)):
+        return
+    found = {_role_and_id(key) for key in known.scalars if reserved.is_volume(key)}
+    for key in filter(reserved.is_volume, made.scalars):
+        role, volume_id = named = _role_and_id(key)
+        if named in found:
+            reason = f"the role {role} has a volume of that id there already"
+            raise InvalidResources("volumes.disk.persistence.id", volume_id, reason)
+        found.add(named)
+
+
+def _role_and_id(key: str) -> tuple[str, str]:
+    volume = reserved.volume_of(key)
+    assert volume is not None
+    return reserved.role_of(key), volume.volume_id
+
+
+def _dynamic(field: str, messages: Iterable[pb.Resource]) -> Resources:
+    resources = _no_volumes(field, messages)
     if not resources:
         raise InvalidResources(field, "", "must not be empty")
     for key in resources.names():
         if not reserved.is_dynamic(key):
             where = f"{field}.{reserved.plain_name(key)}"
             raise InvalidResources(where, key, "is not dynamically reserved")
+    return resources
+
+
+def _no_volumes(field: str, messages: Iterable[pb.Resource]) -> Resources:
+    resources = Resources.from_proto(field, messages)
+    for key in filter(reserved.is_volume, resources.scalars):
+        where = f"{field}.{reserved.plain_name(key)}"
+        raise InvalidResources(where, key, "is a volume, which has to be destroyed first")
     return resources
 
 
@@ -113,8 +230,8 @@ def _distinct(name: str, items: list[str]) -> frozenset[str]:
 
 
 def reserved_part(resources: Resources) -> Resources:
-    """What of it has been reserved while the agent ran."""
-    return resources.only(reserved.is_dynamic) if resources.has_reserved else EMPTY
+    """What of it has been reserved, or made a volume, while the agent ran."""
+    return resources.only(reserved.is_kept) if resources.has_reserved else EMPTY
 
 
 def with_reserved(configured: Resources, dynamic: Resources) -> Resources:
@@ -126,9 +243,17 @@ def with_reserved(configured: Resources, dynamic: Resources) -> Resources:
     if not dynamic:
         return configured
     for key in dynamic.names():
-        if not reserved.is_dynamic(key):
+        if not reserved.is_kept(key):
             raise InvalidResources("reserved", key, "is not dynamically reserved")
+    require_new_volumes(EMPTY, dynamic)
     return configured - _earlier(dynamic, reserved.before_all) + dynamic
 
 
-__all__ = ["Conversion", "conversion_of", "reserved_part", "with_reserved"]
+__all__ = [
+    "Conversion",
+    "conversion_of",
+    "require_new_volumes",
+    "reserved_part",
+    "with_reserved",
+    "with_volumes_as",
+]

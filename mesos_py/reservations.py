@@ -34,7 +34,7 @@ def reserve(
     made = reserved_for(resources, role, principal=principal, labels=labels)
     operation = Offer.Operation(type=Offer.Operation.RESERVE)
     operation.reserve.resources.extend(made.to_proto())
-    return _checked(operation, operation_id)
+    return checked(operation, operation_id)
 
 
 def unreserve(resources: Resources, *, operation_id: str | None = None) -> Offer.Operation:
@@ -45,7 +45,7 @@ def unreserve(resources: Resources, *, operation_id: str | None = None) -> Offer
     """
     operation = Offer.Operation(type=Offer.Operation.UNRESERVE)
     operation.unreserve.resources.extend(resources.to_proto())
-    return _checked(operation, operation_id)
+    return checked(operation, operation_id)
 
 
 def reserved_for(
@@ -62,8 +62,8 @@ def reserved_for(
     return resources.renamed(lambda key: key_of(plain_name(key), (*stack_of(key), last)))
 
 
-def _checked(operation: Offer.Operation, operation_id: str | None) -> Offer.Operation:
-    """Nothing is sent that a master could only refuse."""
+def checked(operation: Offer.Operation, operation_id: str | None) -> Offer.Operation:
+    """The operation with that id: nothing is sent that a master could only refuse."""
     conversion_of(operation)
     if operation_id is not None:
         operation.id.value = check_id("operation_id", operation_id)

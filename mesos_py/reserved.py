@@ -4,7 +4,9 @@
 adds up, compares and is taken away by itself: "cpus(ads)" are cpus that the operator of an agent
 has reserved for the role ads.  Where more is to be said than that, it is written as JSON:
 'cpus([["ads","static"],["ads/x","dynamic","alice"]])' are refined reservations, each for a
-role below the one before.  The name itself says everything; nothing has to be kept beside it.
+role below the one before, and 'disk([["ads","static"],{"volume":["v1","data"]}])' is the
+persistent volume v1 (`mesos_py.persistent`), which is made of reserved disk.  The name itself
+says everything; nothing has to be kept beside it.
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ import json
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from mesos_py import persistent
 from mesos_py.errors import InvalidResources, InvalidValue
 from mesos_py.ids import check_role
+from mesos_py.persistent import Volume
 from mesos_py.v1 import types_pb2 as pb
 
 Info = pb.Resource.ReservationInfo
@@ -28,6 +32,8 @@ MAX_LABELS: Final = 32
 MAX_LABEL: Final = 255
 # All levels with their labels, as it is in the name.
 MAX_STACK_BYTES: Final = 4096
+# No other name ends like this.
+_VOLUME_END: Final = "]}])"
 
 
 class Reservation(NamedTuple):
@@ -62,16 +68,34 @@ def plain_name(key: str) -> str:
     return key.partition("(")[0]
 
 
-def key_of(name: str, stack: Stack) -> str:
+def is_volume(key: str) -> bool:
+    """Whether it is a persistent volume, which is had whole or not at all."""
+    return key.endswith(_VOLUME_END)
+
+
+def key_of(name: str, stack: Stack, volume: Volume | None = None) -> str:
     """The one name of what is reserved so; `name` itself where nothing is."""
     if not stack:
         return name
     _Made.any = True
     first = stack[0]
-    if len(stack) == 1 and first == Reservation(first.role) and first.role[0] != "[":
-        return f"{name}({first.role})"
-    items = [_item(each) for each in stack]
+    if volume is None and len(stack) == 1 and first == Reservation(first.role):
+        role = first.role
+        if role[0] != "[" and not role.endswith(_VOLUME_END[:-1]):
+            return f"{name}({role})"
+    items: list[object] = [_item(each) for each in stack]
+    if volume is not None:
+        items.append({"volume": _volume_item(volume)})
     return f"{name}({json.dumps(items, separators=(',', ':'))})"
+
+
+def _volume_item(volume: Volume) -> list[object]:
+    item: list[object] = [volume.volume_id, volume.container_path]
+    if volume.principal is not None or volume.read_only:
+        item.append(volume.principal)
+    if volume.read_only:
+        item.append("RO")
+    return item
 
 
 def _item(each: Reservation) -> list[object]:
@@ -92,11 +116,23 @@ def stack_of(key: str) -> Stack:
     if not inner.startswith("["):
         return (Reservation(inner),)
     found = []
-    for role, kind, *rest in json.loads(inner):
+    for each in json.loads(inner):
+        if isinstance(each, dict):
+            continue
+        role, kind, *rest = each
         principal = rest[0] if rest else None
         labels = tuple((k, v) for k, v in rest[1]) if len(rest) > 1 else None
         found.append(Reservation(role, kind, principal, labels))
     return tuple(found)
+
+
+@lru_cache(maxsize=10_000)
+def volume_of(key: str) -> Volume | None:
+    """The persistent volume that the amount of that name is."""
+    if not is_volume(key):
+        return None
+    volume_id, path, *rest = json.loads(key.partition("(")[2][:-1])[-1]["volume"]
+    return Volume(volume_id, path, rest[0] if rest else None, len(rest) > 1)
 
 
 def role_of(key: str) -> str:
@@ -114,6 +150,18 @@ def is_dynamic(key: str) -> bool:
     """Whether it was reserved while its agent ran: its last reservation at least."""
     stack = stack_of(key)
     return bool(stack) and stack[-1].kind == "dynamic"
+
+
+def is_kept(key: str) -> bool:
+    """Whether it is something that was made while its agent ran, and that the agent keeps: a
+    dynamic reservation, or a volume."""
+    return is_dynamic(key) or is_volume(key)
+
+
+@lru_cache(maxsize=10_000)
+def disk_of(key: str) -> str:
+    """The name of the reserved disk that a volume is made of."""
+    return key_of(plain_name(key), stack_of(key))
 
 
 def before(key: str) -> str:
@@ -139,24 +187,28 @@ def key_from(where: str, message: pb.Resource) -> str:
     """The name under which the amount of a message is kept: in either form that Mesos has
     for reservations, `reservations` or `role` with `reservation`.
 
-    Raises InvalidResources, with `where` in its field, for reservations that cannot be and
-    for what else a message may say of itself and is not there: revocable and shared
-    resources, volumes, disks of a kind of their own, resource providers.
+    Raises InvalidResources, with `where` in its field, for reservations and volumes that
+    cannot be and for what else a message may say of itself and is not there: revocable and
+    shared resources, disks of a kind of their own, resource providers.
     """
     _refuse_special(where, message)
+    volume = persistent.from_disk(where, message) if message.HasField("disk") else None
     if message.reservations:
         stack = _refined(where, message)
     elif message.HasField("role") and message.role != "*":
         stack = (_older(where, message),)
     elif message.HasField("reservation"):
         raise InvalidResources(f"{where}.role", "*", "a reservation must be for a role")
+    elif volume is not None:
+        raise InvalidResources(f"{where}.role", "*", "a volume must be of reserved disk")
     else:
         return message.name
-    key = key_of(message.name, stack)
+    key = key_of(message.name, stack, volume)
     size = len(key.encode())
     if size > MAX_STACK_BYTES:
         # Before anybody asks for it by name: those that were asked for are remembered.
-        reason = f"bytes for its roles, principals and labels, at most {MAX_STACK_BYTES} are kept"
+        said = "its roles, principals, labels and volume"
+        reason = f"bytes for {said}, at most {MAX_STACK_BYTES} are kept"
         raise InvalidResources(f"{where}.reservations", size, reason)
     return key
 
@@ -235,7 +287,10 @@ def _check_sizes(
 
 
 def mark(message: pb.Resource, key: str) -> None:
-    """Say in the message how the amount of that name is reserved."""
+    """Say in the message how the amount of that name is reserved, and what volume it is."""
+    volume = volume_of(key)
+    if volume is not None:
+        persistent.put(message, volume)
     for each in stack_of(key):
         info = message.reservations.add(role=each.role, type=_NUMBERS[each.kind])
         if each.principal is not None:
@@ -273,10 +328,6 @@ def _say_older(message: pb.Resource) -> None:
 def _refuse_special(where: str, message: pb.Resource) -> None:
     if message.HasField("revocable"):
         raise InvalidResources(where, "revocable", "revocable resources are not supported")
-    if message.HasField("disk"):
-        volume = message.disk.persistence.id or "disk"
-        reason = "persistent volumes and disks of a kind of their own are not supported"
-        raise InvalidResources(where, volume, reason)
     if message.HasField("shared"):
         raise InvalidResources(where, "shared", "shared resources are not supported")
     if message.HasField("provider_id"):

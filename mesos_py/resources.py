@@ -133,6 +133,9 @@ class Resources:
                     milli = to_milli(message.name, message.scalar.value)
                 except InvalidResources as error:
                     raise error.under(field) from None
+                if name in scalars and reserved.is_volume(name):
+                    reason = "is there twice, and a volume is had whole"
+                    raise InvalidResources(f"{where}.disk", name, reason)
                 scalars[name] = milli = scalars.get(name, 0) + milli
                 if milli > MAX_SCALAR * MILLI:
                     raise InvalidResources(
@@ -255,10 +258,11 @@ class Resources:
     # ---- Comparing ------------------------------------------------------
 
     def contains(self, other: Resources) -> bool:
-        """Whether all of `other` could be taken from this."""
+        """Whether all of `other` could be taken from this: of a volume the whole."""
         mine = self.scalars
         for name, milli in other.scalars.items():
-            if mine.get(name, 0) < milli:
+            there = mine.get(name, 0)
+            if there < milli or (there > milli and reserved.is_volume(name)):
                 return False
         for name, spans in other.ranges.items():
             if not rng.contains(self.ranges.get(name, ()), spans):
@@ -272,8 +276,9 @@ class Resources:
         """What keeps `wanted` from fitting: (name, wanted, what there is), as texts."""
         found: list[tuple[str, str, str]] = []
         for name, milli in wanted.scalars.items():
-            if self.scalars.get(name, 0) < milli:
-                found.append((name, milli_text(milli), milli_text(self.scalars.get(name, 0))))
+            there = self.scalars.get(name, 0)
+            if there < milli or (there > milli and reserved.is_volume(name)):
+                found.append((name, milli_text(milli), milli_text(there)))
         for name, spans in wanted.ranges.items():
             mine = self.ranges.get(name, ())
             if not rng.contains(mine, spans):

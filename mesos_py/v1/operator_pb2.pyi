@@ -234,6 +234,102 @@ class Call(_message.Message):
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     @_typing.final
+    class CreateVolumes(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        AGENT_ID_FIELD_NUMBER: _builtins.int
+        VOLUMES_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def agent_id(self) -> _types_pb2.AgentID: ...
+        @_builtins.property
+        def volumes(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]: ...
+        def __init__(
+            self,
+            *,
+            agent_id: _types_pb2.AgentID | None = ...,
+            volumes: _abc.Iterable[_types_pb2.Resource] | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "volumes", b"volumes"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class DestroyVolumes(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        AGENT_ID_FIELD_NUMBER: _builtins.int
+        VOLUMES_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def agent_id(self) -> _types_pb2.AgentID: ...
+        @_builtins.property
+        def volumes(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Resource]: ...
+        def __init__(
+            self,
+            *,
+            agent_id: _types_pb2.AgentID | None = ...,
+            volumes: _abc.Iterable[_types_pb2.Resource] | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "volumes", b"volumes"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class GrowVolume(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        AGENT_ID_FIELD_NUMBER: _builtins.int
+        VOLUME_FIELD_NUMBER: _builtins.int
+        ADDITION_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def agent_id(self) -> _types_pb2.AgentID: ...
+        @_builtins.property
+        def volume(self) -> _types_pb2.Resource: ...
+        @_builtins.property
+        def addition(self) -> _types_pb2.Resource: ...
+        def __init__(
+            self,
+            *,
+            agent_id: _types_pb2.AgentID | None = ...,
+            volume: _types_pb2.Resource | None = ...,
+            addition: _types_pb2.Resource | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["addition", b"addition", "agent_id", b"agent_id", "volume", b"volume"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["addition", b"addition", "agent_id", b"agent_id", "volume", b"volume"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class ShrinkVolume(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        AGENT_ID_FIELD_NUMBER: _builtins.int
+        VOLUME_FIELD_NUMBER: _builtins.int
+        SUBTRACT_FIELD_NUMBER: _builtins.int
+        @_builtins.property
+        def agent_id(self) -> _types_pb2.AgentID: ...
+        @_builtins.property
+        def volume(self) -> _types_pb2.Resource: ...
+        @_builtins.property
+        def subtract(self) -> _types_pb2.Value.Scalar: ...
+        def __init__(
+            self,
+            *,
+            agent_id: _types_pb2.AgentID | None = ...,
+            volume: _types_pb2.Resource | None = ...,
+            subtract: _types_pb2.Value.Scalar | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "subtract", b"subtract", "volume", b"volume"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_id", b"agent_id", "subtract", b"subtract", "volume", b"volume"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
     class UpdateWeights(_message.Message):
         DESCRIPTOR: _descriptor.Descriptor
 
@@ -606,6 +702,8 @@ class Call(_message.Message):
     UPDATE_WEIGHTS_FIELD_NUMBER: _builtins.int
     RESERVE_RESOURCES_FIELD_NUMBER: _builtins.int
     UNRESERVE_RESOURCES_FIELD_NUMBER: _builtins.int
+    CREATE_VOLUMES_FIELD_NUMBER: _builtins.int
+    DESTROY_VOLUMES_FIELD_NUMBER: _builtins.int
     UPDATE_MAINTENANCE_SCHEDULE_FIELD_NUMBER: _builtins.int
     START_MAINTENANCE_FIELD_NUMBER: _builtins.int
     STOP_MAINTENANCE_FIELD_NUMBER: _builtins.int
@@ -613,6 +711,8 @@ class Call(_message.Message):
     REMOVE_QUOTA_FIELD_NUMBER: _builtins.int
     TEARDOWN_FIELD_NUMBER: _builtins.int
     MARK_AGENT_GONE_FIELD_NUMBER: _builtins.int
+    GROW_VOLUME_FIELD_NUMBER: _builtins.int
+    SHRINK_VOLUME_FIELD_NUMBER: _builtins.int
     UPDATE_QUOTA_FIELD_NUMBER: _builtins.int
     DRAIN_AGENT_FIELD_NUMBER: _builtins.int
     DEACTIVATE_AGENT_FIELD_NUMBER: _builtins.int
@@ -632,6 +732,10 @@ class Call(_message.Message):
     @_builtins.property
     def unreserve_resources(self) -> Global___Call.UnreserveResources: ...
     @_builtins.property
+    def create_volumes(self) -> Global___Call.CreateVolumes: ...
+    @_builtins.property
+    def destroy_volumes(self) -> Global___Call.DestroyVolumes: ...
+    @_builtins.property
     def update_maintenance_schedule(self) -> Global___Call.UpdateMaintenanceSchedule: ...
     @_builtins.property
     def start_maintenance(self) -> Global___Call.StartMaintenance: ...
@@ -645,6 +749,10 @@ class Call(_message.Message):
     def teardown(self) -> Global___Call.Teardown: ...
     @_builtins.property
     def mark_agent_gone(self) -> Global___Call.MarkAgentGone: ...
+    @_builtins.property
+    def grow_volume(self) -> Global___Call.GrowVolume: ...
+    @_builtins.property
+    def shrink_volume(self) -> Global___Call.ShrinkVolume: ...
     @_builtins.property
     def update_quota(self) -> Global___Call.UpdateQuota: ...
     @_builtins.property
@@ -671,6 +779,8 @@ class Call(_message.Message):
         update_weights: Global___Call.UpdateWeights | None = ...,
         reserve_resources: Global___Call.ReserveResources | None = ...,
         unreserve_resources: Global___Call.UnreserveResources | None = ...,
+        create_volumes: Global___Call.CreateVolumes | None = ...,
+        destroy_volumes: Global___Call.DestroyVolumes | None = ...,
         update_maintenance_schedule: Global___Call.UpdateMaintenanceSchedule | None = ...,
         start_maintenance: Global___Call.StartMaintenance | None = ...,
         stop_maintenance: Global___Call.StopMaintenance | None = ...,
@@ -678,6 +788,8 @@ class Call(_message.Message):
         remove_quota: Global___Call.RemoveQuota | None = ...,
         teardown: Global___Call.Teardown | None = ...,
         mark_agent_gone: Global___Call.MarkAgentGone | None = ...,
+        grow_volume: Global___Call.GrowVolume | None = ...,
+        shrink_volume: Global___Call.ShrinkVolume | None = ...,
         update_quota: Global___Call.UpdateQuota | None = ...,
         drain_agent: Global___Call.DrainAgent | None = ...,
         deactivate_agent: Global___Call.DeactivateAgent | None = ...,
@@ -688,9 +800,9 @@ class Call(_message.Message):
         get_usage: Global___Call.GetUsage | None = ...,
         update_roles: Global___Call.UpdateRoles | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "remove_quota", b"remove_quota", "reserve_resources", b"reserve_resources", "set_logging_level", b"set_logging_level", "set_quota", b"set_quota", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "unreserve_resources", b"unreserve_resources", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "create_volumes", b"create_volumes", "deactivate_agent", b"deactivate_agent", "destroy_volumes", b"destroy_volumes", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "grow_volume", b"grow_volume", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "remove_quota", b"remove_quota", "reserve_resources", b"reserve_resources", "set_logging_level", b"set_logging_level", "set_quota", b"set_quota", "shrink_volume", b"shrink_volume", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "unreserve_resources", b"unreserve_resources", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "deactivate_agent", b"deactivate_agent", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "remove_quota", b"remove_quota", "reserve_resources", b"reserve_resources", "set_logging_level", b"set_logging_level", "set_quota", b"set_quota", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "unreserve_resources", b"unreserve_resources", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "create_volumes", b"create_volumes", "deactivate_agent", b"deactivate_agent", "destroy_volumes", b"destroy_volumes", "drain_agent", b"drain_agent", "explain", b"explain", "get_tasks", b"get_tasks", "get_usage", b"get_usage", "grow_volume", b"grow_volume", "kill_task", b"kill_task", "mark_agent_gone", b"mark_agent_gone", "reactivate_agent", b"reactivate_agent", "remove_quota", b"remove_quota", "reserve_resources", b"reserve_resources", "set_logging_level", b"set_logging_level", "set_quota", b"set_quota", "shrink_volume", b"shrink_volume", "start_maintenance", b"start_maintenance", "stop_maintenance", b"stop_maintenance", "teardown", b"teardown", "type", b"type", "unreserve_resources", b"unreserve_resources", "update_maintenance_schedule", b"update_maintenance_schedule", "update_quota", b"update_quota", "update_roles", b"update_roles", "update_weights", b"update_weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
     _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015

@@ -4230,12 +4230,96 @@ class Offer(_message.Message):
             def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
             def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+        @_typing.final
+        class Create(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            VOLUMES_FIELD_NUMBER: _builtins.int
+            @_builtins.property
+            def volumes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resource]: ...
+            def __init__(
+                self,
+                *,
+                volumes: _abc.Iterable[Global___Resource] | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["volumes", b"volumes"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        @_typing.final
+        class Destroy(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            VOLUMES_FIELD_NUMBER: _builtins.int
+            @_builtins.property
+            def volumes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Resource]: ...
+            def __init__(
+                self,
+                *,
+                volumes: _abc.Iterable[Global___Resource] | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["volumes", b"volumes"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        @_typing.final
+        class GrowVolume(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            VOLUME_FIELD_NUMBER: _builtins.int
+            ADDITION_FIELD_NUMBER: _builtins.int
+            @_builtins.property
+            def volume(self) -> Global___Resource: ...
+            @_builtins.property
+            def addition(self) -> Global___Resource: ...
+            def __init__(
+                self,
+                *,
+                volume: Global___Resource | None = ...,
+                addition: Global___Resource | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _typing.Literal["addition", b"addition", "volume", b"volume"]  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["addition", b"addition", "volume", b"volume"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+        @_typing.final
+        class ShrinkVolume(_message.Message):
+            DESCRIPTOR: _descriptor.Descriptor
+
+            VOLUME_FIELD_NUMBER: _builtins.int
+            SUBTRACT_FIELD_NUMBER: _builtins.int
+            @_builtins.property
+            def volume(self) -> Global___Resource: ...
+            @_builtins.property
+            def subtract(self) -> Global___Value.Scalar: ...
+            def __init__(
+                self,
+                *,
+                volume: Global___Resource | None = ...,
+                subtract: Global___Value.Scalar | None = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _typing.Literal["subtract", b"subtract", "volume", b"volume"]  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["subtract", b"subtract", "volume", b"volume"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            def WhichOneof(self, oneof_group: _Never) -> None: ...
+
         TYPE_FIELD_NUMBER: _builtins.int
         LAUNCH_FIELD_NUMBER: _builtins.int
         RESERVE_FIELD_NUMBER: _builtins.int
         UNRESERVE_FIELD_NUMBER: _builtins.int
+        CREATE_FIELD_NUMBER: _builtins.int
+        DESTROY_FIELD_NUMBER: _builtins.int
         LAUNCH_GROUP_FIELD_NUMBER: _builtins.int
         ID_FIELD_NUMBER: _builtins.int
+        GROW_VOLUME_FIELD_NUMBER: _builtins.int
+        SHRINK_VOLUME_FIELD_NUMBER: _builtins.int
         type: Global___Offer.Operation.Type.ValueType
         @_builtins.property
         def launch(self) -> Global___Offer.Operation.Launch: ...
@@ -4244,11 +4328,19 @@ class Offer(_message.Message):
         @_builtins.property
         def unreserve(self) -> Global___Offer.Operation.Unreserve: ...
         @_builtins.property
+        def create(self) -> Global___Offer.Operation.Create: ...
+        @_builtins.property
+        def destroy(self) -> Global___Offer.Operation.Destroy: ...
+        @_builtins.property
         def launch_group(self) -> Global___Offer.Operation.LaunchGroup: ...
         @_builtins.property
         def id(self) -> Global___OperationID:
             """Set: the framework is told what becomes of it (not of launches)."""
 
+        @_builtins.property
+        def grow_volume(self) -> Global___Offer.Operation.GrowVolume: ...
+        @_builtins.property
+        def shrink_volume(self) -> Global___Offer.Operation.ShrinkVolume: ...
         def __init__(
             self,
             *,
@@ -4256,12 +4348,16 @@ class Offer(_message.Message):
             launch: Global___Offer.Operation.Launch | None = ...,
             reserve: Global___Offer.Operation.Reserve | None = ...,
             unreserve: Global___Offer.Operation.Unreserve | None = ...,
+            create: Global___Offer.Operation.Create | None = ...,
+            destroy: Global___Offer.Operation.Destroy | None = ...,
             launch_group: Global___Offer.Operation.LaunchGroup | None = ...,
             id: Global___OperationID | None = ...,
+            grow_volume: Global___Offer.Operation.GrowVolume | None = ...,
+            shrink_volume: Global___Offer.Operation.ShrinkVolume | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "launch", b"launch", "launch_group", b"launch_group", "reserve", b"reserve", "unreserve", b"unreserve"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["create", b"create", "destroy", b"destroy", "grow_volume", b"grow_volume", "id", b"id", "launch", b"launch", "launch_group", b"launch_group", "reserve", b"reserve", "shrink_volume", b"shrink_volume", "unreserve", b"unreserve"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "launch", b"launch", "launch_group", b"launch_group", "reserve", b"reserve", "type", b"type", "unreserve", b"unreserve"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["create", b"create", "destroy", b"destroy", "grow_volume", b"grow_volume", "id", b"id", "launch", b"launch", "launch_group", b"launch_group", "reserve", b"reserve", "shrink_volume", b"shrink_volume", "type", b"type", "unreserve", b"unreserve"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

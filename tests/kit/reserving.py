@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from mesos_py.persistent import Volume
 from mesos_py.reserved import Reservation, Stack, key_of
 from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
@@ -37,6 +40,45 @@ def unreserve(resources: Resources, operation_id: str = ""):
     """UNRESERVE of an ACCEPT."""
     operation = Operation(type=Operation.UNRESERVE, unreserve=Operation.Unreserve())
     operation.unreserve.resources.extend(resources.to_proto())
+    return _named(operation, operation_id)
+
+
+def volume(
+    stack: Stack, disk_mb: float, volume_id: str = "v1", path: str = "data", **more: Any
+) -> Resources:
+    """A persistent volume that is made of disk reserved in that way."""
+    return Resources.of(disk=disk_mb).renamed(
+        lambda name: key_of(name, stack, Volume(volume_id, path, **more))
+    )
+
+
+def create(volumes: Resources, operation_id: str = ""):
+    """CREATE of an ACCEPT."""
+    operation = Operation(type=Operation.CREATE, create=Operation.Create())
+    operation.create.volumes.extend(volumes.to_proto())
+    return _named(operation, operation_id)
+
+
+def destroy(volumes: Resources, operation_id: str = ""):
+    """DESTROY of an ACCEPT."""
+    operation = Operation(type=Operation.DESTROY, destroy=Operation.Destroy())
+    operation.destroy.volumes.extend(volumes.to_proto())
+    return _named(operation, operation_id)
+
+
+def grow(made: Resources, addition: Resources, operation_id: str = ""):
+    """GROW_VOLUME of an ACCEPT."""
+    operation = Operation(type=Operation.GROW_VOLUME)
+    operation.grow_volume.volume.CopyFrom(made.to_proto()[0])
+    operation.grow_volume.addition.CopyFrom(addition.to_proto()[0])
+    return _named(operation, operation_id)
+
+
+def shrink(made: Resources, subtract_mb: float, operation_id: str = ""):
+    """SHRINK_VOLUME of an ACCEPT."""
+    operation = Operation(type=Operation.SHRINK_VOLUME)
+    operation.shrink_volume.volume.CopyFrom(made.to_proto()[0])
+    operation.shrink_volume.subtract.value = subtract_mb
     return _named(operation, operation_id)
 
 

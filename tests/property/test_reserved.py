@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import json
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mesos_py.http import jsonpb
+from mesos_py.persistent import Volume
 from mesos_py.ranges import Ranges
-from mesos_py.reserved import Reservation, key_of, plain_name, put_older_form, stack_of
+from mesos_py.reserved import (
+    Reservation,
+    disk_of,
+    is_volume,
+    key_of,
+    plain_name,
+    put_older_form,
+    stack_of,
+    volume_of,
+)
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
@@ -39,6 +49,16 @@ def stacks(draw: st.DrawFn) -> tuple[Reservation, ...]:
     return tuple(found)
 
 
+IDS = TEXTS.filter(lambda text: text not in ("", ".", "..") and not set(text) & set("/\\"))
+VOLUMES = st.builds(
+    Volume,
+    IDS,
+    TEXTS.filter(lambda path: path.strip("/") and not set(path.split("/")) & {".", ".."}),
+    st.none() | TEXTS,
+    st.booleans(),
+)
+
+
 @st.composite
 def bundles(draw: st.DrawFn) -> Resources:
     names = ("cpus", "mem", "gpus")
@@ -54,6 +74,8 @@ def bundles(draw: st.DrawFn) -> Resources:
         spans[key_of("ports", draw(stacks()))] = ((1, 5),)
     sets = {key_of("racks", draw(stacks())): frozenset("ab")} if draw(st.booleans()) else {}
     scalars = {key_of(name, stack): milli for (name, stack), milli in keys.items()}
+    if draw(st.booleans()):
+        scalars[key_of("disk", draw(stacks()), draw(VOLUMES))] = draw(st.integers(1, 9)) * 1000
     return Resources(scalars, spans, sets)
 
 
@@ -69,6 +91,16 @@ def test_different_stacks_have_different_names(
     one: tuple[Reservation, ...], other: tuple[Reservation, ...]
 ) -> None:
     assert (key_of("cpus", one) == key_of("cpus", other)) == (one == other)
+
+
+@given(stacks(), VOLUMES)
+def test_a_name_says_the_volume_as_well(stack: tuple[Reservation, ...], volume: Volume) -> None:
+    key = key_of("disk", stack, volume)
+    assert volume_of(key) == volume
+    assert is_volume(key)
+    assert stack_of(key) == stack
+    assert disk_of(key) == key_of("disk", stack)
+    assert not is_volume(disk_of(key))
 
 
 @given(bundles())
@@ -102,6 +134,8 @@ def test_text_brings_back_what_is_reserved_by_an_agent(role: str) -> None:
 @given(bundles(), bundles())
 def test_sums_and_differences_keep_reservations_apart(one: Resources, other: Resources) -> None:
     one, other = Resources(one.scalars), Resources(other.scalars)
+    # A volume is had by one alone.
+    assume(not any(is_volume(name) and name in other.scalars for name in one.scalars))
     both = one + other
     assert both - other == one
     assert both.plain == one.plain + other.plain

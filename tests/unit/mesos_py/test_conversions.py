@@ -4,12 +4,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mesos_py.conversions import conversion_of, reserved_part, with_reserved
+from mesos_py.conversions import (
+    conversion_of,
+    reserved_part,
+    with_reserved,
+    with_volumes_as,
+)
 from mesos_py.errors import InsufficientResources, InvalidResources, InvalidValue
 from mesos_py.reserved import Reservation, key_of
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import types_pb2 as pb
-from tests.kit.reserving import amount, by, reserve, unreserve
+from tests.kit.reserving import (
+    amount,
+    by,
+    create,
+    destroy,
+    grow,
+    reserve,
+    shrink,
+    unreserve,
+    volume,
+)
 
 ALICE = by("ads", "alice")
 STATIC = (Reservation("ads"),)
@@ -92,6 +107,83 @@ def test_what_is_not_there_cannot_be_taken():
 def test_other_operations_change_no_reservations():
     with pytest.raises(InvalidValue, match="LAUNCH"):
         conversion_of(pb.Offer.Operation(type=pb.Offer.Operation.LAUNCH))
+
+
+@pytest.mark.parametrize("stack", [STATIC, ALICE, TWICE])
+def test_a_volume_is_made_of_reserved_disk_and_is_that_again(stack):
+    made = volume(stack, 64, principal="alice")
+    there = conversion_of(create(made))
+    assert there == (amount(stack, disk=64), made)
+    assert there.apply(amount(stack, disk=100)) == made + amount(stack, disk=36)
+    assert conversion_of(destroy(made)) == (made, amount(stack, disk=64))
+    assert reserved_part(made + amount(STATIC, cpus=1)) == made
+    assert with_reserved(amount(disk=200) + amount(STATIC, disk=200), made).contains(made)
+
+
+def test_volumes_grow_and_shrink_by_what_they_are_made_of():
+    made = volume(ALICE, 64)
+    grown = conversion_of(grow(made, amount(ALICE, disk=8)))
+    assert grown == (made + amount(ALICE, disk=8), volume(ALICE, 72))
+    assert conversion_of(shrink(made, 24)) == (made, volume(ALICE, 40) + amount(ALICE, disk=24))
+
+
+@pytest.mark.parametrize(
+    ("operation", "why"),
+    [
+        (create(amount(ALICE, disk=64)), r"create\.volumes\.disk.*is no persistent volume"),
+        (create(volume(ALICE, 1, read_only=True)), r"mode.*RO.*must be RW"),
+        (create(EMPTY), r"create\.volumes.*must not be empty"),
+        (create(volume(ALICE, 1) + volume(ALICE, 1, path="x")), "has a volume of that id"),
+        (create(volume(ALICE, 1) + volume(by("ads"), 1)), "role ads has a volume of that id"),
+        (destroy(amount(ALICE, disk=64)), r"destroy\.volumes\.disk.*is no persistent volume"),
+        (grow(amount(ALICE, disk=1), amount(ALICE, disk=1)), "is no persistent volume"),
+        (grow(volume(ALICE, 1), amount(STATIC, disk=1)), "of what the volume is made of"),
+        (grow(volume(ALICE, 1), amount(ALICE, mem=1)), "of what the volume is made of"),
+        (shrink(volume(ALICE, 64), 64), r"shrink_volume\.subtract.*less than the volume"),
+        (shrink(volume(ALICE, 64), 0), r"shrink_volume\.subtract.*above zero"),
+        (shrink(volume(ALICE, 64), -1), r"shrink_volume\.subtract.*-1"),
+        (shrink(volume(ALICE, 64), float("nan")), r"shrink_volume\.subtract.*nan"),
+        (shrink(amount(ALICE, disk=64), 1), "is no persistent volume"),
+        (unreserve(volume(ALICE, 64)), "has to be destroyed first"),
+        (reserve(volume(ALICE, 64)), "has to be destroyed first"),
+        (reserve(amount(by("b"), disk=64), source=volume(ALICE, 64)), "to be destroyed first"),
+    ],
+)
+def test_what_no_volume_can_be_is_refused(operation, why):
+    with pytest.raises(InvalidResources, match=why):
+        conversion_of(operation)
+
+
+def test_of_a_volume_nothing_is_taken_but_the_whole():
+    there = volume(ALICE, 64) + amount(ALICE, disk=10)
+    assert there.contains(volume(ALICE, 64))
+    assert not there.contains(volume(ALICE, 63))
+    with pytest.raises(InsufficientResources, match="63 wanted, 64 there"):
+        conversion_of(destroy(volume(ALICE, 63))).apply(there)
+    with pytest.raises(InsufficientResources, match="disk"):
+        conversion_of(unreserve(amount(ALICE, disk=11))).apply(there)
+
+
+def test_a_volume_is_the_same_however_it_is_used():
+    known = volume(ALICE, 64, principal="alice") + volume(ALICE, 9, "v2")
+    used = volume(ALICE, 64, path="elsewhere", principal="alice", read_only=True)
+    assert with_volumes_as(known, used + amount(cpus=1)) == (
+        volume(ALICE, 64, principal="alice") + amount(cpus=1)
+    )
+    other = volume(ALICE, 64, path="elsewhere", principal="bob")
+    assert with_volumes_as(known, other) == other
+    with pytest.raises(InvalidResources, match="is there twice"):
+        with_volumes_as(known, used + volume(ALICE, 64, principal="alice"))
+    moved = volume(ALICE, 9, "v2", path="x")
+    assert conversion_of(destroy(moved), known).consumed == volume(ALICE, 9, "v2")
+    assert conversion_of(shrink(moved, 1), known).consumed == volume(ALICE, 9, "v2")
+
+
+def test_no_second_volume_of_an_id_is_made():
+    there = volume(ALICE, 64) + amount(ALICE, disk=10) + amount(by("b"), disk=10)
+    with pytest.raises(InvalidResources, match=r"'v1'.*the role ads has a volume of that id"):
+        conversion_of(create(volume(ALICE, 10, path="x"))).apply(there)
+    assert conversion_of(create(volume(by("b"), 10))).apply(there)
 
 
 def test_what_is_reserved_is_put_on_what_is_configured():

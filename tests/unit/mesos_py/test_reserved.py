@@ -121,3 +121,59 @@ def test_what_must_not_be_reserved_is_told_by_its_role():
     with pytest.raises(InvalidResources, match="'ads': what is reserved cannot") as caught:
         Resources.parse_reserved("cpus:1;mem(ads):5").require_unreserved("needs")
     assert caught.value.field == "needs.mem"
+
+
+def disk(message: pb.Resource.DiskInfo, name: str = "disk", **fields) -> pb.Resource:
+    made = pb.Resource(name=name, type=pb.Value.SCALAR, scalar=pb.Value.Scalar(value=1), **fields)
+    made.disk.CopyFrom(message)
+    return made
+
+
+def persistence(volume_id: str = "v1", path: str = "data", **volume) -> pb.Resource.DiskInfo:
+    made = pb.Resource.DiskInfo(volume=pb.Volume(container_path=path, mode=pb.Volume.RW))
+    made.volume.MergeFrom(pb.Volume(**volume))
+    made.persistence.id = volume_id
+    return made
+
+
+BARE = pb.Resource.DiskInfo(volume=pb.Volume(container_path="data", mode=pb.Volume.RW))
+SOURCE = pb.Resource.DiskInfo(
+    source=pb.Resource.DiskInfo.Source(type=pb.Resource.DiskInfo.Source.PATH)
+)
+PLACELESS = pb.Resource.DiskInfo(persistence=pb.Resource.DiskInfo.Persistence(id="v1"))
+MODELESS = pb.Resource.DiskInfo(volume=pb.Volume(container_path="data"))
+MODELESS.persistence.id = "v1"
+
+
+@pytest.mark.parametrize(
+    ("messages", "field", "why"),
+    [
+        ([disk(persistence())], "role", "of reserved disk"),
+        ([disk(persistence(), name="cpus", role="web")], "disk", "only a disk"),
+        ([disk(BARE, role="web")], "disk.persistence.id", "must have an id"),
+        ([disk(pb.Resource.DiskInfo(), role="web")], "disk.persistence.id", "must not be empty"),
+        ([disk(SOURCE, role="web")], "disk.source", "not supported"),
+        ([disk(PLACELESS, role="web")], "disk.volume", "must say where"),
+        ([disk(MODELESS, role="web")], "disk.volume.mode", "must be RW or RO"),
+        ([disk(persistence("a/b"), role="web")], "disk.persistence.id", "slash"),
+        ([disk(persistence(".."), role="web")], "disk.persistence.id", "'..'"),
+        ([disk(persistence("x" * 256), role="web")], "disk.persistence.id", "longer"),
+        ([disk(persistence(path="//"), role="web")], "disk.volume.container_path", "a place"),
+        ([disk(persistence(path="a/../b"), role="web")], "disk.volume.container_path", "no '..'"),
+        ([disk(persistence(path="a\0"), role="web")], "disk.volume.container_path", "zero byte"),
+        ([disk(persistence(path="é" * 513), role="web")], "disk.volume.container_path", "1024"),
+        ([disk(persistence(host_path="/"), role="web")], "disk.volume.host_path", "its agent"),
+        ([disk(persistence(), role="web")] * 2, "disk", "is there twice"),
+    ],
+)
+def test_volumes_that_cannot_be_are_refused_with_their_place(messages, field, why):
+    with pytest.raises(InvalidResources, match=why) as caught:
+        Resources.from_proto("resources", messages)
+    name = messages[0].name
+    assert caught.value.field == f"resources.{name}.{field}"
+
+
+def test_the_name_of_an_odd_role_is_that_of_no_volume():
+    key = reserved.key_of("disk", (Reservation("a]}]"),))
+    assert not reserved.is_volume(key)
+    assert reserved.role_of(key) == "a]}]"

@@ -459,8 +459,8 @@ VOLUME = pb.Resource.DiskInfo(persistence=pb.Resource.DiskInfo.Persistence(id="v
             [reserved_by(revocable=pb.Resource.RevocableInfo())],
             "revocable resources are not supported",
         ),
-        ([reserved_by(disk=VOLUME)], "'v1': persistent volumes"),
-        ([reserved_by(disk=pb.Resource.DiskInfo())], "disks of a kind of their own"),
+        ([reserved_by(disk=VOLUME)], "only a disk can be a volume"),
+        ([reserved_by(disk=pb.Resource.DiskInfo())], "only a disk can be a volume"),
         ([reserved_by(shared=pb.Resource.SharedInfo())], "shared resources are not supported"),
         (
             [reserved_by(provider_id=pb.ResourceProviderID(value="p"))],
