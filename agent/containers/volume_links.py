@@ -1,0 +1,157 @@
+"""Volumes that are shown in a sandbox by symbolic links.
+
+Tasks write into their sandboxes, and who makes the links may be root: every path is walked
+name by name from a directory that is open, no link is followed, and nothing that was there
+before is changed.  A link itself is only a text: who follows it later is the task, with its
+own rights.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from typing import Final
+
+from agent.containers.sandbox import CONTAINERS, STDERR, STDOUT, TASKS, closing
+from mesos_py.errors import InvalidValue
+
+# More directories in one another are nobody's volume.
+MAX_DEPTH: Final = 64
+# What the agent itself puts into sandboxes.
+_RESERVED: Final = frozenset({STDOUT, STDERR, TASKS, CONTAINERS})
+
+_DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Nobody but us gets into what is not given away yet.
+_NEW: Final = 0o700
+_MADE: Final = 0o755
+
+
+def names_beneath(field: str, path: str) -> tuple[str, ...]:
+    """The names that a path beneath a directory is made of.  Pure.
+
+    Raises InvalidValue, with `field`, for one that may lead out of it or to itself.
+    """
+    if path.startswith("/"):
+        raise InvalidValue(field, path, "must be a path beneath the sandbox, not an absolute one")
+    if "\0" in path:
+        raise InvalidValue(field, path, "must not contain a NUL character")
+    names = tuple(name for name in path.split("/") if name not in ("", "."))
+    if not names:
+        raise InvalidValue(field, path, "must be a path beneath the sandbox")
+    if ".." in names:
+        raise InvalidValue(field, path, "must not contain '..'")
+    if len(names) > MAX_DEPTH:
+        raise InvalidValue(field, path, f"must not be more than {MAX_DEPTH} directories deep")
+    return names
+
+
+def names_of_link(field: str, container_path: str) -> tuple[str, ...]:
+    """As `names_beneath`, of a place where a link may be.  Pure."""
+    names = names_beneath(field, container_path)
+    if names[0] in _RESERVED:
+        raise InvalidValue(field, container_path, "is where the agent has something of its own")
+    return names
+
+
+def link_volume(
+    sandbox: int,
+    container_path: str,
+    target: str,
+    uid: int,
+    gid: int,
+    *,
+    field: str = "container_path",
+) -> None:
+    """Put a symbolic link to `target` into the open directory `sandbox`, at `container_path`.
+
+    Directories above it that are missing are made, and belong to `uid` and `gid`.  The
+    link may be there already.  Raises InvalidValue, with `field`, if anything else is
+    there, if the path leads elsewhere or over a link or file, or cannot be made.
+    """
+    names = names_of_link(field, container_path)
+    with _told(field, container_path), closing(_made(sandbox, names[:-1], uid, gid)) as parent:
+        try:
+            os.symlink(target, names[-1], dir_fd=parent)
+        except FileExistsError:
+            if _target(parent, names[-1]) != target:
+                raise
+            # An earlier start has come as far as this.
+
+
+def make_source(
+    sandbox: int, path: str, uid: int, gid: int, *, field: str = "source.sandbox_path.path"
+) -> None:
+    """See to it that something is at `path` beneath the open directory `sandbox`.
+
+    What is missing is made: directories that belong to `uid` and `gid`.  The last name may be
+    anything, also a link (to a persistent volume): it is not looked into.  Raises as
+    `link_volume`.
+    """
+    names = names_beneath(field, path)
+    with _told(field, path), closing(_made(sandbox, names[:-1], uid, gid)) as parent:
+        with contextlib.suppress(FileNotFoundError):
+            os.stat(names[-1], dir_fd=parent, follow_symlinks=False)
+            return
+        # Who has made something else meanwhile has made it there.
+        os.close(_entered(parent, names[-1], uid, gid))
+
+
+@contextlib.contextmanager
+def _told(field: str, path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.EEXIST:
+            text = "something else is there already"
+        elif error.errno in (errno.ELOOP, errno.ENOTDIR):
+            text = "leads over a link or a file"
+        else:
+            text = f"cannot be made: {error.strerror}"
+        raise InvalidValue(field, path, text) from None
+
+
+def _made(root: int, names: tuple[str, ...], uid: int, gid: int) -> int:
+    """The directory, opened."""
+    fd = os.dup(root)
+    for name in names:
+        try:
+            below = _entered(fd, name, uid, gid)
+        finally:
+            os.close(fd)
+        fd = below
+    return fd
+
+
+def _entered(parent: int, name: str, uid: int, gid: int) -> int:
+    """A directory, opened; made and given away if it was not there."""
+    try:
+        os.mkdir(name, _NEW, dir_fd=parent)
+    except FileExistsError:
+        return os.open(name, _DIRECTORY, dir_fd=parent)
+    fd = os.open(name, _DIRECTORY, dir_fd=parent)
+    try:
+        found = os.fstat(fd)
+        # A task may have put another one in its place, which is not ours to give away: one
+        # like this, of ours and closed to all others, it cannot get hold of elsewhere.
+        if (found.st_uid, stat.S_IMODE(found.st_mode)) == (os.geteuid(), _NEW):
+            if (found.st_uid, found.st_gid) != (uid, gid):
+                os.fchown(fd, uid, gid)
+            os.fchmod(fd, _MADE)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _target(parent: int, name: str) -> str | None:
+    """Of the link; None if it is none."""
+    try:
+        return os.readlink(name, dir_fd=parent)
+    except OSError:
+        return None
+
+
+__all__ = ["MAX_DEPTH", "link_volume", "make_source", "names_beneath", "names_of_link"]
