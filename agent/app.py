@@ -426,9 +426,14 @@ def _told_ip(flags: AgentFlags) -> str | None:
 
 async def serve(flags: AgentFlags) -> None:
     """Run an agent until SIGTERM, SIGINT or SIGUSR1, or until it may not go on (MesosPyError)."""
-    if flags.recover == "cleanup":
+    if flags.recover in ("cleanup", "forget"):
         all_flags = dataclasses.asdict(flags)
-        await cleanup.clean_up(flags.work_dir.absolute(), flags.isolation, all_flags)
+        await cleanup.clean_up(
+            flags.work_dir.absolute(),
+            flags.isolation,
+            all_flags,
+            keep_reserved=flags.recover == "cleanup",
+        )
         return
     daemon = AgentDaemon(flags)
     loop = asyncio.get_running_loop()

@@ -141,9 +141,10 @@ class AgentFlags(DockerFlags, SandboxFlags, HttpFlags):
     )
     recover: str = flag(
         "reconnect",
-        kind=config.choice("reconnect", "cleanup"),
-        help="What to do with tasks of an earlier run: go on with them, or end them all,"
-        " forget that this agent was ever registered, and exit",
+        kind=config.choice("reconnect", "cleanup", "forget"),
+        help="What to do with tasks of an earlier run: go on with them (reconnect), or end them"
+        " all, forget that this agent was ever registered, and exit: keeping what is reserved"
+        " here (cleanup), or forgetting that as well (forget)",
     )
     recovery_timeout_s: float = flag(
         900.0,

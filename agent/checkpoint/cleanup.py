@@ -1,6 +1,7 @@
-"""`mesos-py agent --recover cleanup`: end what an earlier run has left, and forget it.
+"""`mesos-py agent --recover cleanup` or `forget`: end what an earlier run has left, and forget it.
 
-It also works where a checkpoint cannot be read any more: the warden knows its tasks.
+It also works where a checkpoint cannot be read any more: the warden knows its tasks.  What is
+reserved is not the run's but somebody's: only `forget` forgets it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agent.checkpoint.store import Checkpoint, forget_all
+from agent.checkpoint.store import Checkpoint, CheckpointUnwritable, forget_all
 from agent.checks.command import end_leftovers
 from agent.containers import adrift, containerizers
 from agent.containers.docker.settings import docker_settings
@@ -33,12 +34,16 @@ log = logs.get("agent.cleanup")
 SIGKILL = 9
 
 
-async def clean_up(work_dir: Path, isolators: tuple[str, ...], flags: Mapping[str, Any]) -> None:
-    """Returns when nothing of the agent runs and its checkpoint is gone; sandboxes stay.
+async def clean_up(
+    work_dir: Path, isolators: tuple[str, ...], flags: Mapping[str, Any], *, keep_reserved: bool
+) -> None:
+    """Returns when nothing of the agent runs and its checkpoint is gone; sandboxes stay, and
+    with `keep_reserved` what was reserved while it ran.
 
     Raises Conflict if an agent is
     running there, InvalidValue if the directory cannot be used, Unavailable if dockerd
-    does not answer.
+    does not answer; with `keep_reserved` also InvalidValue, when all has ended, if nobody
+    can say any more what is reserved.
     """
     lock = DirectoryLock(work_dir)
     try:
@@ -58,10 +63,22 @@ async def clean_up(work_dir: Path, isolators: tuple[str, ...], flags: Mapping[st
 
             ended += await cleanup.clean_up(docker_settings(flags), str(work_dir), agent_id)
         forget_word(str(work_dir))
-        forget_all(work_dir)
+        _forget(work_dir, keep_reserved)
         log.info("cleaned up", agent=agent_id, containers_ended=ended)
     finally:
         lock.release()
+
+
+def _forget(work_dir: Path, keep_reserved: bool) -> None:
+    if not keep_reserved:
+        forget_all(work_dir)
+        return
+    try:
+        Checkpoint(work_dir).end()
+    except (InvalidValue, CheckpointUnwritable) as error:
+        reason = error.reason if isinstance(error, InvalidValue) else str(error)
+        text = f"what is reserved cannot be kept: {reason} (`--recover forget` would forget it)"
+        raise InvalidValue("checkpoint", str(work_dir), text) from None
 
 
 class _Nobody:
@@ -85,7 +102,7 @@ def _read(work_dir: Path) -> tuple[str, dict[str, adrift.Found]]:
     try:
         checkpoint = Checkpoint(work_dir)
         try:
-            # What is reserved goes, whether it can be read or not, and whatever it is of.
+            # What is reserved concerns nothing that runs, whether it can be read or not.
             records = [each for each in checkpoint.read() if each.kind is not Kind.RESERVED]
         finally:
             checkpoint.close()

@@ -132,7 +132,7 @@ def _total(s: AgentState, records: Iterable[Record]) -> Resources:
     found = [record for record in records if record.kind is Kind.RESERVED]
     if not found:
         return s.total
-    way_out = "; `--recover cleanup` forgets this agent and its reservations"
+    way_out = "; `--recover forget` forgets this agent and its reservations"
     try:
         saved = _parsed(found[0], checkpoint_pb2.Reserved())
     except _Damaged as error:

@@ -255,7 +255,10 @@ async def test_cleanup_ends_everything_and_forgets_the_agent(master, host, damag
         refused = host.launch()
         assert await refused.ended() != 0
         assert "--recover" in refused.log.read_text()
-    assert clean_up(host.work_dir).returncode == 0
+        unkept = clean_up(host.work_dir)
+        assert unkept.returncode != 0
+        assert "--recover forget" in unkept.stderr
+    assert clean_up(host.work_dir, "forget" if damaged else "cleanup").returncode == 0
     await until_gone(warden)
     assert processes_of("t") == []
     await host.start()

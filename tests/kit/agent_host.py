@@ -52,9 +52,9 @@ class Host:
         assert cleaned.returncode == 0, cleaned.stderr
 
 
-def clean_up(work_dir: Path) -> subprocess.CompletedProcess[str]:
+def clean_up(work_dir: Path, how: str = "cleanup") -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "mesos_py.cli", "agent", "--master", "127.0.0.1:1"]
-    argv += ["--work-dir", str(work_dir), "--recover", "cleanup"]
+    argv += ["--work-dir", str(work_dir), "--recover", how]
     return subprocess.run(argv, capture_output=True, text=True)
 
 

@@ -248,7 +248,7 @@ def test_the_agent_does_not_start_with_less_than_is_reserved(world, monkeypatch)
     apply(world, reserve(amount(ADS, cpus=7)))
     less = pb.AgentInfo(hostname="host", resources=amount(cpus=6, mem=1024).to_proto())
     monkeypatch.setattr(agent_core, "agent_info", lambda: less)
-    with pytest.raises(InvalidValue, match=r"7 wanted, 6 there.*--recover cleanup"):
+    with pytest.raises(InvalidValue, match=r"7 wanted, 6 there.*--recover forget"):
         world.restart()
 
 
