@@ -55,7 +55,8 @@ class Plan:
 @click.option(
     "--resources",
     metavar="TEXT",
-    help="What each agent has, such as 'cpus:4;mem:1024'; ports are divided among them.  "
+    help="What each agent has, such as 'cpus:4;mem:1024', or 'cpus:2;cpus(ads):2' for what is "
+    "reserved for a role; ports are divided among them.  "
     "[default: this machine's, divided; at least 2 cpus each]",
 )
 @click.option("--attributes", metavar="TEXT", help="Attributes of each agent, such as 'rack:a'.")

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from mesos_py import ranges as rng
-from mesos_py.errors import InvalidValue
+from mesos_py.errors import InvalidResources, InvalidValue
+from mesos_py.ranges import Ranges
+from mesos_py.reserved import plain_name
 from mesos_py.resources import EMPTY, Resources
 
 # Fewer cores than this make toy clusters that run nothing side by side; cores are
@@ -22,7 +24,10 @@ MAX_PORTS_EACH: Final = 1_000
 MIN_MEM_MB: Final = 64
 MIN_DISK_MB: Final = 64
 
-_ZERO: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\s*:\s*(0+(\.0*)?|\[\s*\])")
+# Greedy: the role may hold parentheses.
+_ZERO: Final = re.compile(
+    r"(?P<name>[A-Za-z][A-Za-z0-9_.-]*)\s*(\(.*\))?\s*:\s*(0+(\.0*)?|\[\s*\]|\{\s*\})"
+)
 
 
 class Machine(NamedTuple):
@@ -53,24 +58,27 @@ def shares(machine: Machine, agents: int, text: str = "") -> list[str]:
 
     Equal parts of memory and disk, at least MIN_CPUS cpus each.  Ports are divided in
     any case: they are those of one machine.  An amount of 0 stays: it means none.
+    "cpus(web):1" is reserved for the role web on each agent, and as for agents there are no
+    other cpus then than `text` says.
     Raises InvalidValue, also if there are fewer ports than agents.
     """
-    zeros = [item for item in text.split(";") if _ZERO.fullmatch(item.strip())]
-    given = ";".join(item for item in text.split(";") if item not in zeros)
-    named = Resources.parse(given) if given.strip(" ;") else EMPTY
-    absent = {item.partition(":")[0].strip() for item in zeros}
+    if text.lstrip().startswith("["):
+        reason = "in JSON resources are those of one agent; here they are text: cpus:4;cpus(ads):2"
+        raise InvalidResources("resources", text, reason)
+    items = [item.strip() for item in text.split(";")]
+    zeros = [item for item in items if _ZERO.fullmatch(item)]
+    given = ";".join(item for item in items if item not in zeros)
+    named = Resources.parse_reserved(given) if given.strip(" ;") else EMPTY
+    said = {plain_name(key) for key in named.names()}
+    said.update(match["name"] for match in map(_ZERO.fullmatch, zeros) if match is not None)
     found = _part(machine, agents)
-    scalars = {
-        name: amount
-        for name, amount in found.scalars.items()
-        if name not in absent and name not in named.names()
-    }
-    each = Resources({**scalars, **named.scalars}, dict(named.ranges), dict(named.sets))
-    if "ports" in absent:
-        parts = [each] * agents
+    scalars = {name: amount for name, amount in found.scalars.items() if name not in said}
+    if "ports" not in said:
+        ranges = {**named.ranges, "ports": _default_ports(agents)}
     else:
-        parts = with_own_ports(each, agents)
-    return [";".join([str(part), *(item.strip() for item in zeros)]) for part in parts]
+        ranges = dict(named.ranges)
+    each = Resources({**scalars, **named.scalars}, ranges, dict(named.sets))
+    return [";".join([str(part), *zeros]) for part in with_own_ports(each, agents)]
 
 
 def _part(machine: Machine, agents: int) -> Resources:
@@ -82,20 +90,31 @@ def _part(machine: Machine, agents: int) -> Resources:
     )
 
 
+def _default_ports(agents: int) -> Ranges:
+    return ((FIRST_PORT, min(LAST_PORT, FIRST_PORT + MAX_PORTS_EACH * max(agents, 1) - 1)),)
+
+
 def with_own_ports(each: Resources, agents: int) -> list[Resources]:
-    """`each` for every agent, but its ports (or the default ones) divided: they are
-    those of one machine.  Raises InvalidValue if there are fewer than agents."""
-    spans = each.ranges.get("ports")
-    others = {name: ranges for name, ranges in each.ranges.items() if name != "ports"}
-    if spans is None:
-        limit = MAX_PORTS_EACH * agents
-        spans = ((FIRST_PORT, min(LAST_PORT, FIRST_PORT + limit - 1)),)
+    """`each` for every agent, but its ports divided, those of each reservation by themselves:
+    they are those of one machine.  Raises InvalidValue if there are fewer than agents."""
+    ports = {key: spans for key, spans in each.ranges.items() if plain_name(key) == "ports"}
+    divided = {key: _divided(key, spans, agents) for key, spans in ports.items()}
+    return [
+        Resources(
+            dict(each.scalars),
+            {**each.ranges, **{key: parts[number] for key, parts in divided.items()}},
+            dict(each.sets),
+        )
+        for number in range(agents)
+    ]
+
+
+def _divided(key: str, spans: Ranges, agents: int) -> list[Ranges]:
     count = rng.count(spans) // max(agents, 1)
     if agents and not count:
-        raise InvalidValue("agents", agents, f"there are {rng.count(spans)} ports for them")
+        raise InvalidValue("agents", agents, f"there are {rng.count(spans)} {key} for them")
     numbers = rng.numbers(spans)
-    parts = []
-    for _ in range(agents):
-        own = rng.normalised([(n, n) for n in (next(numbers) for _ in range(count))])
-        parts.append(Resources(dict(each.scalars), {**others, "ports": own}, dict(each.sets)))
-    return parts
+    return [
+        rng.normalised([(n, n) for n in (next(numbers) for _ in range(count))])
+        for _ in range(agents)
+    ]

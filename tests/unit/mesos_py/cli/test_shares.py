@@ -4,14 +4,14 @@ import pytest
 
 from mesos_py import ranges as rng
 from mesos_py.cli.shares import Machine, shares, this_machine, with_own_ports
-from mesos_py.errors import InvalidValue
+from mesos_py.errors import InvalidResources, InvalidValue
 from mesos_py.resources import Resources
 
 MACHINE = Machine(cpus=8, mem_mb=9000, disk_mb=30_000)
 
 
 def divided(machine: Machine, agents: int, text: str = "") -> list[Resources]:
-    return [Resources.parse(part) for part in shares(machine, agents, text)]
+    return [Resources.parse_reserved(part) for part in shares(machine, agents, text)]
 
 
 @pytest.mark.parametrize("agents", [1, 2, 3, 100])
@@ -47,7 +47,7 @@ def test_given_ports_are_divided_and_the_rest_is_for_each():
 
 
 def test_without_ports_given_the_default_ones_are_divided():
-    first, second = with_own_ports(Resources.parse("cpus:1"), 2)
+    first, second = divided(MACHINE, 2, "cpus:1")
     assert first.ranges["ports"] == ((20_000, 20_999),)
     assert second.ranges["ports"] == ((21_000, 21_999),)
 
@@ -73,10 +73,53 @@ def test_an_amount_of_zero_is_none_of_it():
     )
 
 
-@pytest.mark.parametrize("text", ["cpus", "cpus:-1", "cpus:1;cpus:2", "ports:[9-1]", "cpus:x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("cpus", "cpus:-1", "cpus:1;cpus:2", "ports:[9-1]", "cpus:x"),
+        *("cpus():1", "cpus(a//b):1", "cpus(web):-1", "cpus(web):1;cpus(web):2", "cpus(web)"),
+    ],
+)
 def test_a_text_that_cannot_be_is_refused_here(text):
     with pytest.raises(InvalidValue):
         shares(MACHINE, 2, text)
+
+
+def test_json_is_refused_for_what_it_is():
+    with pytest.raises(InvalidResources, match="in JSON resources are those of one agent"):
+        shares(MACHINE, 2, '[{"name":"cpus","type":"SCALAR","scalar":{"value":1}}]')
+
+
+def test_what_is_reserved_is_so_on_each_agent():
+    parts = shares(MACHINE, 2, "cpus:3;cpus(web):1;bag(web):{a,b}")
+    assert parts == [
+        "mem:4500;disk:15000;cpus:3;cpus(web):1;ports:[20000-20999];bag(web):{a,b}",
+        "mem:4500;disk:15000;cpus:3;cpus(web):1;ports:[21000-21999];bag(web):{a,b}",
+    ]
+
+
+def test_where_all_that_is_named_is_reserved_there_is_no_more_of_it():
+    """As with the flag of an agent: what is not named at all is the machine's part."""
+    part = divided(MACHINE, 1, "cpus(web):1;ports(web):[5-9]")[0]
+    assert str(part) == "mem:9000;disk:30000;cpus(web):1;ports(web):[5-9]"
+
+
+def test_ports_of_each_reservation_are_divided_by_themselves():
+    parts = divided(MACHINE, 2, "ports:[1-4];ports(web):[11-12];ports(x/y):[20-21]")
+    assert [dict(part.ranges) for part in parts] == [
+        {"ports": ((1, 2),), "ports(web)": ((11, 11),), "ports(x/y)": ((20, 20),)},
+        {"ports": ((3, 4),), "ports(web)": ((12, 12),), "ports(x/y)": ((21, 21),)},
+    ]
+
+
+def test_fewer_ports_of_a_role_than_agents_is_an_error():
+    with pytest.raises(InvalidValue, match=r"agents: 3: there are 2 ports\(web\)"):
+        shares(MACHINE, 3, "ports:[1-9];ports(web):[11-12]")
+
+
+def test_none_for_a_role_is_said_on():
+    (part,) = shares(MACHINE, 1, "cpus:1;ports(web):[]; cpus(web) : 0;bag:{ }")
+    assert part == "mem:9000;disk:30000;cpus:1;ports(web):[];cpus(web) : 0;bag:{ }"
 
 
 def test_no_agents_get_nothing():
