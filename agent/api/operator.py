@@ -20,6 +20,7 @@ from agent.usage.collector import UsageCollector
 from mesos_py import logs, rpc
 from mesos_py.enums import name_of
 from mesos_py.errors import InvalidValue, MesosPyError
+from mesos_py.operations import with_statuses
 from mesos_py.v1 import types_pb2 as pb
 from mesos_py.v1.agent_operator_pb2 import Call, Response
 from mesos_py.v1.agent_operator_pb2_grpc import AgentOperatorServiceServicer
@@ -140,7 +141,7 @@ class AgentOperator(AgentOperatorServiceServicer):
         return Response(type=Response.GET_CONTAINERS, get_containers=found)
 
     def get_operations(self, _: Call) -> Response:
-        found = Response.GetOperations(operations=self._s.operations)
+        found = Response.GetOperations(operations=with_statuses(self._s.operations))
         return Response(type=Response.GET_OPERATIONS, get_operations=found)
 
     def get_resource_providers(self, _: Call) -> Response:

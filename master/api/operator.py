@@ -23,6 +23,7 @@ from master.core.cluster import Cluster
 from master.core.records import Framework, Task
 from mesos_py import logs, rpc
 from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound, Unavailable
+from mesos_py.operations import with_statuses
 from mesos_py.states import is_terminal, short_name
 from mesos_py.v1 import agent_pb2, operator_pb2_grpc
 from mesos_py.v1 import operator_pb2 as op
@@ -156,7 +157,9 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
     def get_operations(self, _: op.Call) -> op.Response:
         agents = self.cluster.agents.values()
         found = op.Response.GetOperations(
-            operations=[each.message for agent in agents for each in agent.operations.values()]
+            operations=with_statuses(
+                each.message for agent in agents for each in agent.operations.values()
+            )
         )
         return op.Response(type=op.Response.GET_OPERATIONS, get_operations=found)
 

@@ -111,6 +111,7 @@ class Acceptance:
     def convert(self, operation: pb.Offer.Operation) -> None:
         """Plan what it makes of what is left; raises what is wrong with it and then plans
         nothing."""
+        operations.allocate(operation, self.role)
         waiting = self._waiting
         if operation.HasField("id"):
             self._waiting = waiting or operations.waiting(self.agent, self.framework)

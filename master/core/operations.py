@@ -57,6 +57,14 @@ class Waiting(NamedTuple):
         return then
 
 
+def allocate(operation: pb.Offer.Operation, role: str) -> None:
+    """Say of the resources of a framework's operation for which role it had them, where the
+    framework has not: agents, operators and later masters read it there, as in Mesos."""
+    for resource in (*operation.reserve.resources, *operation.unreserve.resources):
+        if not resource.allocation_info.role:
+            resource.allocation_info.role = role
+
+
 def waiting(agent: Agent, framework: Framework) -> Waiting:
     operations = agent.operations.values()
     own = [each for each in operations if each.framework_id == framework.framework_id]

@@ -17,6 +17,7 @@ from tests.kit.reserving import (
     reserve,
     statuses,
     tell,
+    unreserve,
 )
 from tests.kit.reserving import launch as tasks
 
@@ -54,6 +55,29 @@ def order(world, agent, framework):
     (order,) = ordered(agent)
     assert not statuses(framework)
     return order
+
+
+def roles(order):
+    listed = (*order.info.reserve.resources, *order.info.unreserve.resources)
+    return [each.allocation_info.role for each in listed]
+
+
+def test_it_is_said_for_which_role_its_resources_were_had(world, agent, framework, order):
+    assert roles(order) == ["ads"]
+    (offer,) = framework.offers()
+    framework.accept([offer], [unreserve(TWO, "op2")])
+    (other,) = ordered(agent)
+    assert roles(other) == ["ads"]
+
+
+def test_a_role_that_the_offers_are_not_of_is_not_overwritten(world, agent, framework):
+    (offer,) = framework.offers()
+    asked = reserve(TWO, "op")
+    asked.reserve.resources[0].allocation_info.role = "web"
+    framework.accept([offer], [asked])
+    assert ordered(agent) == []
+    (status,) = statuses(framework)
+    assert "the offers are of ads" in status.message
 
 
 def reconcile(framework, *asked):

@@ -14,6 +14,7 @@ from mesos_py.v1 import types_pb2 as pb
 from mesos_py.version import MESOS_VERSION
 from tests.kit.master_http import JSON, http_master
 from tests.kit.raw_http import connected
+from tests.kit.reserving import amount, by, reserve
 
 GET_HEALTH = b'{"type":"GET_HEALTH"}'
 PROTOBUF = "application/x-protobuf"
@@ -375,3 +376,15 @@ async def test_reservations_come_and_go_and_their_agent_is_told(master):
     assert (status, "3 wanted, 0 there" in why) == (409, True)
     asked["agent_id"] = {"value": "nobody"}
     assert (await master.call("RESERVE_RESOURCES", reserve_resources=asked))[0] == 400
+
+
+async def test_an_operation_says_whose_role_had_what_it_is_about_and_how_it_went(master):
+    master.world.agent(resources="cpus:4;mem:4096")
+    framework = master.world.framework(role="ads", principal="olga")
+    framework.accept(framework.offers(), [reserve(amount(by("ads", "olga"), cpus=1), "op")])
+    _status, found = await master.call("GET_OPERATIONS")
+    (listed,) = found["get_operations"]["operations"]
+    (resource,) = listed["info"]["reserve"]["resources"]
+    assert resource["allocation_info"] == {"role": "ads"}
+    assert listed["latest_status"]["state"] == "OPERATION_PENDING"
+    assert "statuses" not in listed
