@@ -14,7 +14,7 @@ from mesos_py.errors import InvalidResources, InvalidValue
 from mesos_py.http import jsonpb
 from mesos_py.ranges import Ranges
 from mesos_py.reserved import key_from, plain_name, role_of, stack_of
-from mesos_py.resources import MILLI, Resources, checked_ranges
+from mesos_py.resources import MILLI, Resources, checked_ranges, is_nothing
 from mesos_py.v1 import types_pb2 as pb
 
 log = logs.get("agent")
@@ -100,18 +100,9 @@ def _of_json(text: str) -> tuple[set[str], Resources]:
         )
     except InvalidValue as error:
         raise InvalidResources(error.field, error.value, error.reason) from None
-    absent = {each.name for each in listed.resources if _is_nothing(each)}
-    some = [each for each in listed.resources if not _is_nothing(each)]
+    absent = {each.name for each in listed.resources if is_nothing(each)}
+    some = [each for each in listed.resources if not is_nothing(each)]
     return absent, Resources.from_proto("resources", some)
-
-
-def _is_nothing(given: pb.Resource) -> bool:
-    """Whether it is said, and that there is nothing."""
-    if given.type == pb.Value.SCALAR:
-        return given.HasField("scalar") and given.scalar.value == 0
-    if given.type == pb.Value.RANGES:
-        return given.HasField("ranges") and not given.ranges.range
-    return given.HasField("set") and not given.set.item
 
 
 def taken_ports(offered: Ranges, kernels_own: str, reserved: str) -> Ranges:

@@ -107,10 +107,12 @@ def _amounts(field: str, scalars: Mapping[str, pb.Value.Scalar]) -> dict[str, in
     found: dict[str, int] = {}
     for name in sorted(scalars):
         value = scalars[name].value
-        # Resources know what is a name and an amount, and take no zero.
+        # Resources know what is a name and an amount, and leave out what is nothing.
         sample = pb.Value.Scalar(value=value or 1.0)
         item = pb.Resource(name=name, type=pb.Value.SCALAR, scalar=sample)
-        milli = Resources.from_proto(field, [item]).scalars[name]
+        milli = Resources.from_proto(field, [item]).scalars.get(name, 0)
+        if value and not milli:
+            raise InvalidResources(f"{field}.{name}", value, "is below 0.001, the smallest amount")
         found[name] = milli if value else 0
     return found
 

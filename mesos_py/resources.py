@@ -98,7 +98,8 @@ class Resources:
 
     @classmethod
     def from_proto(cls, field: str, messages: Iterable[pb.Resource]) -> Resources:
-        """From wire messages; items of one name are added up.
+        """From wire messages; items of one name are added up, and those of nothing (a scalar
+        that is zero in thousandths, no range, no item) left out, as in Mesos.
 
         Raises InvalidResources for a name that is none, wrong amounts, a type that
         does not fit, reservations that cannot be, and for what is not there (see
@@ -128,6 +129,8 @@ class Resources:
             where = f"{field}.{message.name}"
             name = reserved.key_from(where, message)
             _refuse_other_type(where, message, types.setdefault(name, message.type))
+            if is_nothing(message):
+                continue
             if message.type == pb.Value.SCALAR:
                 try:
                     milli = to_milli(message.name, message.scalar.value)
@@ -390,6 +393,15 @@ _SEEN_BYTES: Final = 256
 _seen: dict[tuple[bytes, ...], Resources] = {}
 
 
+def is_nothing(message: pb.Resource) -> bool:
+    """Whether it says an amount of its type that is none; of a scalar thousandths count."""
+    if message.type == pb.Value.SCALAR:
+        return message.HasField("scalar") and 0 <= message.scalar.value * MILLI < 0.5
+    if message.type == pb.Value.RANGES:
+        return message.HasField("ranges") and not message.ranges.range
+    return message.type == pb.Value.SET and message.HasField("set") and not message.set.item
+
+
 def total(bundles: Iterable[Resources]) -> Resources:
     """The sum of many bundles (scalars, ranges and sets must not overlap)."""
     result = EMPTY
@@ -436,6 +448,7 @@ __all__ = [
     "WHOLE_ONLY",
     "Resources",
     "checked_ranges",
+    "is_nothing",
     "milli_text",
     "to_milli",
     "total",

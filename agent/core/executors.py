@@ -176,7 +176,7 @@ def _take(s: AgentState, task: Task, status: pb.TaskStatus, now: Now) -> None:
     status.executor_id.value = executor.key[1]
     if not status.HasField("timestamp"):
         status.timestamp = now.wall_s
-    executor.fill(status.container_status, task.info, s.info.ip)
+    executor.fill(status.container_status, task.info, s.info.ip, networks=s.has_networks)
     task.delivered = True
     if task.cause is not None and status.state in (pb.TASK_KILLED, pb.TASK_FAILED):
         status.state = task.cause.state

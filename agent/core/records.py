@@ -184,16 +184,18 @@ class Executor:
     # Its tasks that have ended, for operators.
     completed: list[Task] = field(default_factory=list)
 
-    def fill(self, status: pb.ContainerStatus, task: pb.TaskInfo, agent_ip: str) -> None:
+    def fill(
+        self, status: pb.ContainerStatus, task: pb.TaskInfo, agent_ip: str, *, networks: bool
+    ) -> None:
         """What a status of `task` says of its container.  One without a network of its own
-        is found at the agent's address."""
+        is found at the agent's address.  `networks`: whether the agent has any but its own."""
         status.container_id.value = self.container_id
         if self.pid is not None:
             status.executor_pid = self.pid
         addresses = self.addresses
         if not addresses and agent_ip and not status.network_infos:
             holder = self.info if self.info is not None else task
-            addresses = (agent_ip,) if _on_the_agents_network(holder.container) else ()
+            addresses = (agent_ip,) if _on_the_agents_network(holder.container, networks) else ()
         if addresses:
             del status.network_infos[:]
             network = status.network_infos.add()
@@ -229,11 +231,11 @@ class Executor:
         return self.deadline_s is not None
 
 
-def _on_the_agents_network(container: pb.ContainerInfo) -> bool:
+def _on_the_agents_network(container: pb.ContainerInfo, networks: bool) -> bool:
     docker = pb.ContainerInfo.DockerInfo
     if container.type == pb.ContainerInfo.DOCKER:
         return container.docker.network in (docker.UNSPECIFIED, docker.HOST)
-    return not container.network_infos
+    return not (container.network_infos and networks)
 
 
 class Place(NamedTuple):

@@ -132,6 +132,11 @@ class AgentState:
         return self.info.id.value
 
     @property
+    def has_networks(self) -> bool:
+        """Whether containers can be in another network than its own."""
+        return "networks" in self.settings.provided
+
+    @property
     def reserved(self) -> Resources:
         """What of it has been reserved while the agent ran."""
         return reserved_part(self.total)
@@ -245,7 +250,8 @@ class AgentState:
         if task.form is None:
             form = task.form = pb.TaskStatus(task_id=task.info.task_id, agent_id=self.info.id)
             form.executor_id.value = task.executor.key[1]
-            task.executor.fill(form.container_status, task.info, self.info.ip)
+            where, networks = form.container_status, self.has_networks
+            task.executor.fill(where, task.info, self.info.ip, networks=networks)
         return task.form
 
     def report_cause(self, task: Task, cause: Cause, now: Now, exit: Exit | None = None) -> None:

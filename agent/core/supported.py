@@ -25,10 +25,27 @@ def missing_for(task: pb.TaskInfo, provided: Set[str]) -> str | None:
     return None
 
 
+def _asks_for_network(container: pb.ContainerInfo) -> bool:
+    """Whether it asks for another network than the one around it.
+
+    As in Mesos, where the name chooses it: mappings of ports alone, which some schedulers
+    write into each of their tasks, change nothing where there is one network only.
+    """
+    return any(
+        each.name
+        or each.groups
+        or each.labels.labels
+        or any(address.ip_address for address in each.ip_addresses)
+        for each in container.network_infos
+    )
+
+
 def _missing_in_group(task: pb.TaskInfo) -> str | None:
     """What a task of our own executor cannot have: it shares the container with others."""
     whose = f"(asked by task {task.task_id.value!r})"
     for asked, value in task.container.ListFields():
+        if asked.name == "network_infos" and not _asks_for_network(task.container):
+            continue
         if asked.name != "type" and not (asked.name == "mesos" and value == _NO_IMAGE):
             return f"tasks of a group have nothing of their own but a sandbox {whose}: {asked.name}"
     for name in ("health_check", "check"):
@@ -46,7 +63,7 @@ def _missing_for_container(container: pb.ContainerInfo, provided: Set[str]) -> s
         return f"this agent runs no docker containers (asked for {container.docker.image!r})"
     if container.volumes:
         return f"this agent mounts no volumes (asked for {container.volumes[0].container_path!r})"
-    if container.network_infos and "networks" not in provided:
+    if _asks_for_network(container) and "networks" not in provided:
         return "this agent has no networks besides the host's (--isolation network)"
     if container.HasField("rlimit_info") and "rlimits" not in provided:
         return "this agent sets no rlimits (--isolation rlimits)"

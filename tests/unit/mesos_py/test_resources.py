@@ -432,26 +432,25 @@ VOLUME = pb.Resource.DiskInfo(persistence=pb.Resource.DiskInfo.Persistence(id="v
         ([scalar("a b", 1)], "no resource name"),
         ([scalar("cpus;mem:5", 1)], "no resource name"),
         ([scalar("x\n", 1)], "no resource name"),
-        ([scalar("cpus", 0)], "above zero"),
         ([scalar("cpus", -1)], "above zero"),
         ([scalar("cpus", math.nan)], "finite"),
         ([scalar("cpus", math.inf)], "finite"),
-        ([scalar("cpus", 1e-9)], "smallest amount"),
         ([scalar("cpus", 1e15)], "at most"),
         ([scalar("cpus", 6e11), scalar("cpus", 6e11)], "in all"),
         ([scalar("gpus", 0.5)], "whole number"),
         ([pb.Resource(name="cpus")], "above zero"),
-        ([spans("ports")], "at least one range"),
+        ([pb.Resource(name="ports", type=pb.Value.RANGES)], "at least one range"),
         ([spans("ports", (5, 4))], "ends before it begins"),
         ([spans("ports", (1, 5)), spans("ports", (5, 6))], "overlaps"),
         ([spans("ports", (1, 70000))], "at most 65535"),
         ([spans("others", (1, 2**64 - 1))], "out of bounds"),
         ([spans("others", (2**63, 2**63))], "out of bounds"),
-        ([items("racks")], "at least one item"),
+        ([pb.Resource(name="racks", type=pb.Value.SET)], "at least one item"),
         ([items("racks", "")], "must not be empty"),
         ([items("racks", "a", "a")], "is there twice"),
         ([items("racks", "a"), items("racks", "a")], "is there twice"),
         ([scalar("cpus", 1), spans("cpus", (1, 2))], "'RANGES': has two types"),
+        ([scalar("cpus", 0), spans("cpus", (1, 2))], "'RANGES': has two types"),
         ([scalar("cpus", 1), odd_type()], "'77': has two types"),
         ([pb.Resource(name="cpus", type=pb.Value.TEXT)], "must be a scalar"),
         ([odd_type()], "must be a scalar"),
@@ -474,8 +473,16 @@ def test_wrong_wire_resources_are_refused_with_their_place(messages, why):
     assert caught.value.field.startswith("resources.")
 
 
-def test_nothing_on_the_wire_is_nothing():
-    assert of_wire() == EMPTY
+@pytest.mark.parametrize(
+    "nothing",
+    [scalar("gpus", 0), scalar("gpus", -0.0), scalar("x", 0.0004999), spans("x"), items("x")],
+    ids=["zero", "minus zero", "less than half a thousandth", "no range", "no item"],
+)
+def test_an_amount_of_nothing_is_left_out_as_in_mesos(nothing):
+    # Some schedulers name all that they know, such as gpus, in each of their tasks.
+    assert of_wire() == of_wire(nothing) == EMPTY
+    assert of_wire(scalar("cpus", 1), nothing) == Resources.of(cpus=1)
+    assert of_wire(scalar("x", 0.0005)) == Resources.of(x=0.001)
 
 
 def test_ranges_are_limited_in_number():

@@ -105,7 +105,7 @@ def test_each_task_has_a_directory_in_its_sandbox(world):
             "nothing of their own but a sandbox (asked by task 'b'): volumes",
         ),
         (
-            {"container": pb.ContainerInfo(network_infos=[pb.NetworkInfo()])},
+            {"container": pb.ContainerInfo(network_infos=[pb.NetworkInfo(name="n")])},
             "network_infos",
         ),
         ({"health_check": pb.HealthCheck()}, "(asked by task 'b'): health_check"),
@@ -121,7 +121,12 @@ def test_what_it_cannot_give_one_task_keeps_the_group_from_starting(world, asked
 
 
 def test_a_container_that_asks_for_nothing_is_fine(world):
-    plain = pb.ContainerInfo(type=pb.ContainerInfo.MESOS, mesos=pb.ContainerInfo.MesosInfo())
+    plain = pb.ContainerInfo(
+        type=pb.ContainerInfo.MESOS,
+        mesos=pb.ContainerInfo.MesosInfo(),
+        # The network of the group, as any that has no name.
+        network_infos=[pb.NetworkInfo()],
+    )
     world.run_group(*group("a", container=plain))
     assert len(world.specs()) == 1
 

@@ -168,6 +168,10 @@ def test_a_task_that_makes_no_sense_is_an_error_and_starts_nothing(task, words):
     assert [spec.executor_id for spec in world.specs()] == ["good"]
 
 
+def in_network(**asked):
+    return pb.ContainerInfo(type=pb.ContainerInfo.MESOS, network_infos=[pb.NetworkInfo(**asked)])
+
+
 DOCKER = pb.ContainerInfo(
     type=pb.ContainerInfo.DOCKER, docker=pb.ContainerInfo.DockerInfo(image="redis")
 )
@@ -184,8 +188,14 @@ DOCKER = pb.ContainerInfo(
         ),
         (command("t", container=pb.ContainerInfo(hostname="h")), "host names"),
         (command("t", container=pb.ContainerInfo(rlimit_info=pb.RLimitInfo())), "rlimits"),
+        (command("t", container=in_network(name="mesos-py")), "networks"),
+        (command("t", container=in_network(groups=["g"])), "networks"),
         (
-            command("t", container=pb.ContainerInfo(network_infos=[pb.NetworkInfo()])),
+            command("t", container=in_network(labels={"labels": [{"key": "egress"}]})),
+            "networks",
+        ),
+        (
+            command("t", container=in_network(ip_addresses=[{"ip_address": "10.0.0.1"}])),
             "networks",
         ),
     ],
@@ -197,6 +207,22 @@ def test_what_the_agent_cannot_do_is_refused_in_words_and_not_left_out(task, wor
     assert (last.state, last.reason) == (pb.TASK_FAILED, REASON.REASON_CONTAINER_LAUNCH_FAILED)
     assert words in last.message
     assert not world.specs()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{}, {"name": ""}, {"port_mappings": [{"host_port": 31000, "container_port": 80}]}],
+    ids=["nothing", "no name", "ports"],
+)
+def test_a_network_without_a_name_is_the_agents_where_it_has_no_other(asked):
+    for provided, addresses in ((frozenset(), ["10.0.0.2"]), (frozenset({"networks"}), [])):
+        # Where there are others the container has its own address, which is not known yet.
+        world = AgentWorld(provided=provided)
+        world.core.state.info.ip = "10.0.0.2"
+        world.run(command("t", container=in_network(**asked)))
+        world.started("t", pid=7)
+        found = world.last("t").container_status.network_infos
+        assert [each.ip_address for info in found for each in info.ip_addresses] == addresses
 
 
 def test_docker_containers_are_for_agents_that_run_them():

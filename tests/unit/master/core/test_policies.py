@@ -155,6 +155,10 @@ def test_the_flags_of_this_master_hold_where_operators_say_nothing(scene):
             "changes[web].policy.limits.cpus: -1.0: must be above zero",
         ),
         (
+            change("web", limit={"cpus": 0.0004}),
+            "changes[web].policy.limits.cpus: 0.0004: is below 0.001, the smallest amount",
+        ),
+        (
             change("web", guarantee={"gpus": 0.5}),
             "changes[web].policy.guarantees.gpus: 0.5: must be a whole number",
         ),

@@ -138,7 +138,17 @@ def test_no_resources(framework):
     assert refused(framework, task) == "resources: '': a task must ask for some resources"
 
 
-@pytest.mark.parametrize("amount", [0.0, -1.0, math.nan, math.inf, 1e-9, 1e15])
+def test_an_amount_of_nothing_says_nothing(framework):
+    task = command_task()
+    before = check(framework, task)
+    task.resources.add(name="gpus", type=pb.Value.SCALAR).scalar.value = 0
+    assert check(framework, task) == before
+    for each in task.resources:
+        each.scalar.value = 0
+    assert refused(framework, task) == "resources: '': a task must ask for some resources"
+
+
+@pytest.mark.parametrize("amount", [-1.0, math.nan, math.inf, 1e15])
 def test_an_amount_that_is_none(framework, amount):
     task = command_task()
     task.resources[0].scalar.value = amount
