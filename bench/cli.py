@@ -79,7 +79,9 @@ BENCHES: Final = {
     help="A Python that has PySpark, to measure beside us (rdd).",
 )
 @click.option(
-    "--mesos", help="host:port of an Apache Mesos that runs here, to measure beside us (http)."
+    "--mesos",
+    help="host:port of an Apache Mesos master that runs here, fresh and without agents, to"
+    " measure beside us (http).",
 )
 def main(
     *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import sys
+import urllib.request
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -33,6 +34,7 @@ QUICK_POLLED: Final = Polled(
     window_s=0.5,
     settle_s=0.1,
 )
+_ASKED_S: Final = 30.0
 # What each phase counts.
 _PHASES: Final = {
     "offers": "offers",
@@ -43,7 +45,8 @@ _PHASES: Final = {
 
 @dataclass(frozen=True)
 class Choices:
-    """`mesos`: host:port of an Apache Mesos on this machine, with agents, to measure beside."""
+    """`mesos`: host:port of an Apache Mesos master on this machine, to measure beside.  It must
+    not have had agents: the bench brings its own, and those stay known to it."""
 
     mesos: str | None = None
 
@@ -69,6 +72,7 @@ def measure_rates(running: Processes, rates: Rates, mesos: str | None) -> list[A
     argv += ["--floor", f"{LOOPBACK}:{port}", "--floor-pid", str(floor.pid)]
     if mesos is not None:
         pid = _listening(parse_address(mesos, "--mesos"))
+        _require_alone(mesos)
         argv += ["--mesos", mesos, "--mesos-pid", str(pid)]
     found: list[Any] = running.run("load", [*argv, "--rates", json.dumps(asdict(rates))], 600)
     return found
@@ -100,6 +104,21 @@ def _listening(address: Address) -> int:
     raise BenchFailed(f"nobody listens on port {address.port} of this machine")
 
 
+def _require_alone(mesos: str) -> None:
+    """Raises BenchFailed if it has agents, or those of an earlier run: what it says of them would
+    be in the way."""
+    try:
+        with urllib.request.urlopen(f"http://{mesos}/metrics/snapshot", timeout=_ASKED_S) as answer:
+            numbers = json.load(answer)
+    except (OSError, ValueError) as error:
+        raise BenchFailed(f"--mesos: {mesos!r}: {error}") from None
+    agents = sum(numbers.get(f"master/slaves_{which}", 0) for which in ("active", "inactive"))
+    if agents:
+        raise BenchFailed(
+            f"--mesos: {mesos!r}: knows {agents:g} agents; give a fresh master without any"
+        )
+
+
 # ---- What was found ------------------------------------------------------------------------
 
 
@@ -129,42 +148,58 @@ def result(rates: Rates, found: list[Any], polled: Polled, beside: Any) -> Resul
 
 
 def rate_rows(found: Sequence[Any]) -> list[Row]:
-    """Rates and costs by phase and form, each with its floor and what else was measured."""
+    """Rates and costs by phase and form, each beside what else was measured in the same round."""
+    windows: dict[tuple[str, str, str], list[Any]] = {}
+    for each in found:
+        if each["events"]:
+            windows.setdefault((each["phase"], each["form"], each["server"]), []).append(each)
     rows = []
     for phase, what in _PHASES.items():
         for form in FORMS:
-            windows = [each for each in found if (each["phase"], each["form"]) == (phase, form)]
-            rows += _form_rows(f"{what}, {form}", windows)
+            ours, floor, mesos = (
+                windows.get((phase, form, server), []) for server in ("master", "floor", "mesos")
+            )
+            if not ours:
+                continue
+            rows += _own_rows(f"{what}, {form}", ours)
+            rows += _beside("bare aiohttp, the same bytes", ours, floor, floor=True)
+            if FORMS[form] is not None:
+                rows += _ratio("gRPC's", ours, windows.get((phase, "gRPC", "master"), []))
+            rows += _mesos_rows(ours, mesos)
     return rows
 
 
-def _form_rows(what: str, windows: Sequence[Any]) -> list[Row]:
-    by_server: dict[str, list[Any]] = {}
-    for each in windows:
-        if each["events"]:
-            by_server.setdefault(each["server"], []).append(each)
-    if "master" not in by_server:
-        return []
-    master = by_server["master"]
-    size = f"{master[-1]['record_bytes']} bytes in a record"
-    rows = [
-        Row(what, Spread.of(list(map(_rate, master))), "1/s", digits=0, note=size),
-        Row("  CPU of each", Spread.of(list(map(_cpu_us, master))), "µs"),
+def _own_rows(what: str, windows: Sequence[Any]) -> list[Row]:
+    size = f"{windows[-1]['record_bytes']} bytes in a record"
+    return [
+        Row(what, Spread.of(list(map(_rate, windows))), "1/s", digits=0, note=size),
+        Row("  CPU of each", Spread.of(list(map(_cpu_us, windows))), "µs"),
     ]
-    if "floor" in by_server:
-        floor = by_server["floor"]
-        pairs = zip(master, floor, strict=False)
-        ratio = Spread.of([_cpu_us(ours) / max(_cpu_us(bare), 0.1) for ours, bare in pairs])
-        cost = Spread.of(list(map(_cpu_us, floor)))
-        rows.append(Row("  bare aiohttp, the same bytes", cost, "µs", floor=True))
-        rows.append(Row("  ratio", ratio, "x"))
-    if "mesos" in by_server:
-        mesos = by_server["mesos"]
-        rate = Spread.of(list(map(_rate, mesos)))
-        note = f"{mesos[-1]['record_events']:.0f} in a record"
-        rows.append(Row("  Apache Mesos", rate, "1/s", digits=0, note=note))
-        rows.append(Row("  its CPU of each", Spread.of(list(map(_cpu_us, mesos))), "µs"))
-    return rows
+
+
+def _mesos_rows(ours: Sequence[Any], mesos: Sequence[Any]) -> list[Row]:
+    if not mesos:
+        return []
+    note = f"{mesos[-1]['record_events']:.0f} in a record"
+    rate = Row("  Apache Mesos", Spread.of(list(map(_rate, mesos))), "1/s", digits=0, note=note)
+    return [rate, *_beside("its CPU of each", ours, mesos)]
+
+
+def _beside(what: str, ours: Sequence[Any], other: Sequence[Any], floor: bool = False) -> list[Row]:
+    """The CPU of each event there, and ours as so many times that."""
+    if not other:
+        return []
+    cost = Spread.of(list(map(_cpu_us, other)))
+    return [Row(f"  {what}", cost, "µs", floor=floor), *_ratio("that", ours, other)]
+
+
+def _ratio(what: str, ours: Sequence[Any], other: Sequence[Any]) -> list[Row]:
+    """The CPU of each event as so many times that of the same round there."""
+    if not other:
+        return []
+    pairs = zip(ours, other, strict=False)
+    ratios = [_cpu_us(mine) / max(_cpu_us(its), 0.1) for mine, its in pairs]
+    return [Row(f"  our CPU by {what}", Spread.of(ratios), "x", digits=2)]
 
 
 def _rate(window: Any) -> float:

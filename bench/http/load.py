@@ -20,6 +20,7 @@ import click
 import psutil
 
 from bench.http.forms import FORMS
+from bench.http.libprocess import MesosAgents
 from bench.http.peers import Scheduler, Teller, ready_made, register
 from bench.processes import BenchFailed, cpu_seconds
 from bench.scale import peers as scale
@@ -116,27 +117,38 @@ class _Played:
             return Teller(self._world, number, wire, lambda: self._telling)
 
         await register(self._world, self._servers["grpc"].address, made)
-        await until(lambda: self._world.registered == self._rates.agents, self._trouble)
+        await self._registered(self._world)
+        if "mesos" in self._servers:
+            world = scale.World(self._world.load)
+            mesos = self._servers["mesos"].address
+            await MesosAgents(world, mesos, lambda: self._telling).register()
+            await self._registered(world)
         for number in range(self._rates.rounds):
             for name, media in FORMS.items():
-                records = await self._master(f"{name} {number}", name, media)
+                records = await self._master("master", f"{name} {number}", name, media)
                 if media is not None:
                     await self._floor(name, media, records)
                     if "mesos" in self._servers:
-                        await self._mesos(name, media)
+                        await self._master("mesos", f"{name} {number}", name, media)
 
-    async def _master(self, own_name: str, form: str, media: Media | None) -> dict[str, bytes]:
-        server = self._servers["http" if media is not None else "grpc"]
+    async def _registered(self, world: scale.World) -> None:
+        await until(lambda: world.registered == self._rates.agents, self._trouble)
+
+    async def _master(
+        self, whose: str, own_name: str, form: str, media: Media | None
+    ) -> dict[str, bytes]:
+        """All phases with one scheduler of a master, ours or Mesos' (`whose`)."""
+        server = self._servers["mesos" if whose == "mesos" else "http" if media else "grpc"]
         tasks = self._rates.agents * self._rates.slots
-        scheduler = Scheduler(own_name, self._rates.slots)
+        scheduler = Scheduler(own_name, self._rates.slots, revives=whose == "mesos")
         await scheduler.subscribe(server.address, media)
-        await self._window("master", form, "offers", scheduler, server)
+        await self._window(whose, form, "offers", scheduler, server)
         if "mesos" in self._servers:
-            await self._reconciled("master", form, scheduler, server)
+            await self._reconciled(whose, form, scheduler, server)
         scheduler.launching = True
         await self._until(lambda: scheduler.launched == tasks, scheduler)
         scheduler.say("SUPPRESS")
-        await self._window("master", form, "updates", scheduler, server)
+        await self._window(whose, form, "updates", scheduler, server)
         self._telling = False
         await self._until(lambda: scheduler.finished == tasks, scheduler)
         self._telling = True
@@ -155,16 +167,6 @@ class _Played:
             await scheduler.open(server.address, media, opening)
             await self._window("floor", form, phase, scheduler, server)
             scheduler.close()
-
-    async def _mesos(self, form: str, media: Media) -> None:
-        server = self._servers["mesos"]
-        scheduler = Scheduler("bench", self._rates.slots, revives=True)
-        await scheduler.subscribe(server.address, media)
-        await self._window("mesos", form, "offers", scheduler, server)
-        await self._reconciled("mesos", form, scheduler, server)
-        scheduler.say("TEARDOWN")
-        await until(lambda: bool(scheduler.trouble()), lambda: "")
-        scheduler.close()
 
     async def _reconciled(self, name: str, form: str, scheduler: Scheduler, server: Server) -> None:
         scheduler.reconcile()

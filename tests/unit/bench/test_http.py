@@ -232,15 +232,22 @@ def test_rows_say_rates_costs_and_ratios():
     found = [
         window("master", "HTTP, JSON", "updates", 1000),
         window("floor", "HTTP, JSON", "updates", 4000),
+        window("mesos", "HTTP, JSON", "updates", 500),
         window("mesos", "HTTP, JSON", "answers", 4000),
-        window("master", "gRPC", "updates", 0),
+        window("master", "gRPC", "updates", 2000),
+        window("master", "gRPC", "offers", 0),
     ]
-    rows = rate_rows(found)
-    assert [(row.value.median, row.floor) for row in rows] == [
-        (500.0, False),
-        (1000.0, False),
-        (250.0, True),
-        (4.0, False),
+    assert [(row.what, row.value.median, row.floor) for row in rate_rows(found)] == [
+        ("status updates, HTTP, JSON", 500.0, False),
+        ("  CPU of each", 1000.0, False),
+        ("  bare aiohttp, the same bytes", 250.0, True),
+        ("  our CPU by that", 4.0, False),
+        ("  our CPU by gRPC's", 2.0, False),
+        ("  Apache Mesos", 250.0, False),
+        ("  its CPU of each", 2000.0, False),
+        ("  our CPU by that", 0.5, False),
+        ("status updates, gRPC", 1000.0, False),
+        ("  CPU of each", 500.0, False),
     ]
 
 
