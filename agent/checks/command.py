@@ -63,10 +63,18 @@ class CommandProbes:
     # ---- Orders ------------------------------------------------------------------------
 
     def probe(
-        self, container_id: str, kind: str, number: int, command: pb.CommandInfo, timeout_s: float
+        self,
+        container_id: str,
+        kind: str,
+        number: int,
+        command: pb.CommandInfo,
+        timeout_s: float,
+        like: StartRequest | None = None,
     ) -> None:
-        """Flush the launcher afterwards."""
-        request = _request(self._bases.get(container_id), container_id, kind, command)
+        """Flush the launcher afterwards.  `like`: how its task was started, if that is not
+        its container's first process."""
+        base = like or self._bases.get(container_id)
+        request = _request(base, container_id, kind, command)
         wanted = _Wanted(request, container_id, kind, number, timeout_s)
         running = self._running.get(request["id"])
         if running is not None:
@@ -92,7 +100,10 @@ class CommandProbes:
         self, request: StartRequest, holders: Iterable[pb.TaskInfo | pb.ExecutorInfo]
     ) -> None:
         """Remember how, if its task has a command to check it by."""
-        if any(isinstance(each, pb.TaskInfo) and _has_command(each) for each in holders):
+        given = list(holders)
+        if any(isinstance(each, pb.ExecutorInfo) and _is_ours(each) for each in given):
+            return  # it runs as the agent does, which no check may
+        if any(isinstance(each, pb.TaskInfo) and _has_command(each) for each in given):
             request["probed"] = True
             self._bases[request["id"]] = request
 
@@ -156,6 +167,10 @@ def end_leftovers(container_ids: Collection[str]) -> None:
 def _is_probe(pid: int, container_ids: Collection[str]) -> bool:
     container_id, dot, _ = marked_container(pid).partition(".")
     return bool(dot) and container_id in container_ids
+
+
+def _is_ours(executor: pb.ExecutorInfo) -> bool:
+    return executor.type == pb.ExecutorInfo.DEFAULT
 
 
 def _has_command(task: pb.TaskInfo) -> bool:

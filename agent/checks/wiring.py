@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from agent.checks.docker import DockerProbes
+from agent.checks.groups import GroupProbes
 from agent.checks.prober import Containers, ProbeEvents, Prober
 from agent.containers.launcher import Launcher
 from agent.core.agent import AgentCore
@@ -26,10 +27,13 @@ def prober_of(
     if dockers is not None:
         stack.push_async_callback(dockers.close)
 
+    groups = GroupProbes(core.state, launcher, events)
+    stack.push_async_callback(groups.close)
+
     def containers(container_id: str) -> Containers:
         if docker is not None and dockers is not None and container_id in docker:
             return dockers
-        return launcher.probes
+        return groups
 
     def pid_of(container_id: str) -> int:
         executor = core.state.containers.get(container_id)

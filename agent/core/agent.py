@@ -14,6 +14,7 @@ from agent.core import (
     executors,
     launch,
     operations,
+    probing,
     recovery,
     registration,
 )
@@ -82,8 +83,8 @@ class AgentCore:
                 executors.outlived(s, executor, of_task[0], now)
             elif kind == "drain":
                 draining.out_of_time(s, executor, now)
-            elif kind in checks.DUE or kind in checks.LIMIT:
-                checks.on_timer(s, executor, kind, now)
+            elif kind in probing.DUE or kind in probing.LIMIT:
+                checks.on_timer(s, executor, kind, of_task[0], now)
             else:
                 executors.out_of_time(s, executor, now)
         s.updates.repeat(now)
@@ -311,10 +312,10 @@ class AgentCore:
         containers.unwanted(self.state, container_id, signal, now)
 
     def on_probe_ended(
-        self, container_id: str, kind: str, number: int, outcome: Outcome, now: Now
+        self, container_id: str, check: str, number: int, outcome: Outcome, now: Now
     ) -> None:
         """What a StartProbe has found out."""
-        checks.probe_ended(self.state, container_id, kind, number, outcome, now)
+        checks.probe_ended(self.state, container_id, check, number, outcome, now)
 
     # ---- The operator -------------------------------------------------------------
 

@@ -102,8 +102,8 @@ def ended(s: AgentState, executor: Executor, exit: Exit, now: Now) -> None:
         else:
             state = pb.TASK_FINISHED if exit.status == 0 else pb.TASK_FAILED
         message = exit.text("Command")
-        if executor.unhealthy:
-            message = f"{executor.unhealthy}; {message}"
+        if task.unhealthy:
+            message = f"{task.unhealthy}; {message}"
         if executor.hurt and state == pb.TASK_FAILED:
             message += f". Before that: {executor.hurt}"
         s.report(task, state, now, message=message, exit=exit)

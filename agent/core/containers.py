@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.core import checks, commands, executors
+from agent.core import commands, executors, probing
 from agent.core.effects import Signal
 from agent.core.environment import shutdown_grace_s
 from agent.core.records import Cause, Exit, Reason
@@ -32,7 +32,8 @@ def started(s: AgentState, container_id: str, pid: int, start_ticks: int, now: N
         executors.started(s, executor, now)
     else:
         commands.started(s, executor, now)
-        checks.start(s, executor, now)
+        for task in executor.tasks.values():
+            probing.start(s, task, now)
 
 
 def failed(s: AgentState, container_id: str, message: str, now: Now) -> None:

@@ -112,7 +112,7 @@ class UpdateContainer:
 
 @dataclass(slots=True)
 class StartProbe:
-    """Try whether a task is well; `kind` says for which of its checks.
+    """Try whether a task is well; `kind` names the check, as nothing else in the container.
 
     Answered by one `probe_ended` with the same number, unless a StopProbe comes first.
     The core keeps the time; `timeout_s` (0: none) is told as a second safeguard.

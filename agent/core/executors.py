@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 
-from agent.core import overtime
+from agent.core import overtime, probing
 from agent.core.effects import ExecutorKey, SendExecutor, UpdateContainer
 from agent.core.environment import shutdown_grace_s
 from agent.core.records import Cause, Executor, Exit, Task
@@ -181,10 +181,22 @@ def _take(s: AgentState, task: Task, status: pb.TaskStatus, now: Now) -> None:
     if task.cause is not None and status.state in (pb.TASK_KILLED, pb.TASK_FAILED):
         status.state = task.cause.state
         status.reason, status.message = task.cause.reason, task.cause.message
+    task.fill(status)
+    if task.unhealthy and status.state == pb.TASK_KILLED:
+        status.message = "; ".join(filter(None, (task.unhealthy, status.message)))
+    runs_now = status.state == pb.TASK_RUNNING and task.state != pb.TASK_RUNNING
     if is_terminal(status.state):
         executor.resources = executor.resources - task.resources
         s.effects.append(UpdateContainer(executor.container_id, executor.resources.plain))
     s.take(task, status, now)
+    if runs_now:
+        probing.start(s, task, now)
+    elif status.state == pb.TASK_KILLING:
+        s.stop_checks(task)
+    elif executor.default and status.state in (pb.TASK_FAILED, pb.TASK_KILLED):
+        # It takes the others of its group with it, which end for that and nothing else.
+        for other in _group_of(task):
+            s.stop_checks(other)
 
 
 def kill(s: AgentState, task: Task, policy: pb.KillPolicy | None, now: Now) -> None:
@@ -208,6 +220,7 @@ def kill(s: AgentState, task: Task, policy: pb.KillPolicy | None, now: Now) -> N
             shut_down(s, executor, now)
         return
     task.kill = policy if policy is not None else task.info.kill_policy
+    s.stop_checks(task)
     s.journal.task(task)
     if executor.connected:
         _send_kill(s, task, task.kill)
@@ -238,6 +251,7 @@ def overdue(s: AgentState, executor: Executor, task_id: str, now: Now) -> None:
     else:
         # Not in the checkpoint: the next start of the agent comes to the same result.
         task.cause = overtime.cause(task.info)
+        s.stop_checks(task)
         if executor.connected:
             _send_kill(s, task, _AT_ONCE)
     key = ("overtime end", executor.container_id, task_id)

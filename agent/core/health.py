@@ -76,7 +76,10 @@ class Health:
 class Check:
     """One check of a running task: where it is in its round of pause and probe."""
 
+    # HEALTH or CHECK.
     kind: str
+    # No other check in its container has this name.
+    name: str
     plan: Plan
     # Of health checks.
     health: Health | None = None

@@ -151,7 +151,6 @@ def _container(executor: Executor) -> bytes:
         forced=executor.forced,
         killed=executor.killed,
         abandoned=executor.abandoned,
-        unhealthy=executor.unhealthy,
     )
     record.framework_id.value, record.executor_id.value = executor.key
     if executor.info is not None:
@@ -179,6 +178,7 @@ def _task(task: Task) -> bytes:
         state=task.state,
         delivered=task.delivered,
         group=task.group,
+        unhealthy=task.unhealthy,
     )
     record.framework_id.value = task.key[0]
     record.info.CopyFrom(task.info)

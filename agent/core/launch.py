@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.core import checks, environment, executors
+from agent.core import environment, executors, probing
 from agent.core.effects import ContainerSpec, ExecutorKey, TaskKey
 from agent.core.records import Executor, Exit, Framework, Reason, State, Task
 from agent.core.state import AgentState
@@ -104,14 +104,14 @@ def _run_command(
         )
     _refuse_unsupported(s, info)
     given = environment.of_command(info.command)
-    checked = checks.of(info)
+    probing.require_checks(info)
     executor = _executor(s, framework, key[1], None)
-    executor.checks = checked
     spec = _spec(s, executor, info.command, [info])
     spec.environment = environment.for_command(s, executor, info)
     spec.command_environment = given
     spec.container = info.container if info.HasField("container") else None
     task = _task(s, key, info, executor, now)
+    task.checks = probing.of(task)
     s.report(task, pb.TASK_STARTING, now)
     s.launch(executor, spec)
 
@@ -233,6 +233,8 @@ def _start_group(
         if info.executor != described:
             raise InvalidValue("executor", info.task_id.value, "differs from that of its group")
         _refuse_unsupported(s, info)
+        if described.type == pb.ExecutorInfo.DEFAULT:
+            probing.require_checks(info)
         found.append(Resources.from_proto("resources", info.resources))
     executor = _running(s, (framework.framework_id, executor_id), described)
     if executor is None:
@@ -247,6 +249,8 @@ def _start_group(
         key = (framework.framework_id, info.task_id.value)
         task = _task(s, key, info, executor, now)
         task.resources, task.group = resources, group
+        if executor.default:
+            task.checks = probing.of(task)
         executor.resources = executor.resources + resources
         tasks.append(task)
     if executor.connected:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from agent.core.effects import ExecutorKey, TaskKey
-from agent.core.health import Check
+from agent.core.health import Check, fill
 from mesos_py.clock import Now
 from mesos_py.resources import EMPTY, Resources
+from mesos_py.states import is_terminal
 from mesos_py.v1 import types_pb2 as pb
 
 # Beneath it each task of the agent's own executor has a directory, in the sandbox of that.
@@ -133,6 +134,11 @@ class Task:
     resources: Resources = EMPTY
     # The group that it came with: they reach their executor together.  Empty: none.
     group: str = ""
+    # What the agent checks; the newest news of that which is not told yet (kind and text);
+    # and why it is killed, if that is for its health.
+    checks: tuple[Check, ...] = ()
+    untold: tuple[str, str] | None = None
+    unhealthy: str = ""
     # For operators, as agent.core.past has it.
     statuses: list[pb.TaskStatus] = field(default_factory=list)
 
@@ -140,6 +146,14 @@ class Task:
     def is_killed(self) -> bool:
         """Whether somebody has asked for its end already."""
         return self.executor.killed or self.kill is not None
+
+    def fill(self, status: pb.TaskStatus) -> None:
+        """What a status of it says of its checks, if the agent has any of it."""
+        if not self.checks:
+            return
+        fill(status, self.checks)
+        if self.unhealthy and is_terminal(status.state):
+            status.healthy = False
 
 
 @dataclass(slots=True)
@@ -176,11 +190,6 @@ class Executor:
     abandoned: bool = False
     # What an isolator said of a part that was ended for a limit, while the rest went on.
     hurt: str = ""
-    # Commands: what the agent checks; the newest news of that which is not told yet (kind
-    # and text); and why it is killed, if that is for its health.
-    checks: tuple[Check, ...] = ()
-    untold: tuple[str, str] | None = None
-    unhealthy: str = ""
     # Its tasks that have ended, for operators.
     completed: list[Task] = field(default_factory=list)
 

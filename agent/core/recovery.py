@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from agent.core import checks, overtime
+from agent.core import overtime, probing
 from agent.core.effects import TaskKey, sum_of
 from agent.core.journal import Kind, RecordKey
 from agent.core.past import note_end, note_status
@@ -152,6 +152,8 @@ class _Restoring:
         self._restored = restored
         self._now = now
         self._damaged_tasks: list[RecordKey] = []
+        # By container, of versions that wrote it down with that.
+        self._unhealthy: dict[str, str] = {}
 
     def tried(self, record: Record, take: Callable[[Record], None]) -> None:
         try:
@@ -192,7 +194,6 @@ class _Restoring:
             forced=saved.forced,
             killed=saved.killed,
             abandoned=saved.abandoned,
-            unhealthy=saved.unhealthy,
         )
         if executor.info is not None:
             executor.resources = Resources.from_proto("executor", executor.info.resources)
@@ -205,6 +206,8 @@ class _Restoring:
                 cause.source,
                 cause.limitation if cause.HasField("limitation") else None,
             )
+        if saved.unhealthy:
+            self._unhealthy[saved.container_id] = saved.unhealthy
         self._put(executor)
         if saved.ending and not saved.forced:
             # Perhaps it was not told any more: twice is better than never.
@@ -241,6 +244,7 @@ class _Restoring:
             executor = self.s.past.get(saved.container_id) or self._gone(key, saved)
         task = Task(key, saved.info, executor, self._launched(saved), saved.state)
         task.delivered, task.group = saved.delivered, saved.group
+        task.unhealthy = saved.unhealthy or self._unhealthy.get(saved.container_id, "")
         if saved.HasField("status"):
             task.status = saved.status
             note_status(task, saved.status)
@@ -258,8 +262,8 @@ class _Restoring:
         if executor.custom:
             task.resources = Resources.from_proto("resources", saved.info.resources)
             executor.resources = executor.resources + task.resources
-        else:
-            executor.checks = checks.of(saved.info)
+        if executor.default or not executor.custom:
+            task.checks = probing.of(task)
 
     def _gone(self, key: TaskKey, saved: checkpoint_pb2.Task) -> Executor:
         """The container of a task that has ended; or one whose own record is damaged."""
@@ -343,10 +347,10 @@ class _Restoring:
         s, now = self.s, self._now
         if executor.custom and not executor.ending:
             _wait_for(s, executor, now)
-        if executor.pid is not None:
-            # Anew: what they had found is not remembered.
-            checks.start(s, executor, now)
         for task in executor.tasks.values():
+            if executor.pid is not None and (not executor.custom or task.state == pb.TASK_RUNNING):
+                # Anew: what they had found is not remembered.
+                probing.start(s, task, now)
             most_s = overtime.limit_s(task.info)
             if executor.custom and task.delivered:
                 overtime.watch(s, task, task.launched.monotonic_s, now)

@@ -21,7 +21,6 @@ from agent.core.effects import (
     TaskEnded,
     TaskKey,
 )
-from agent.core.health import fill
 from agent.core.journal import Journal, Kind
 from agent.core.operations import Operations
 from agent.core.past import Past, Tally, note_end, note_status
@@ -172,7 +171,8 @@ class AgentState:
             deadline_s = min(deadline_s, executor.deadline_s)
         executor.deadline_s = deadline_s
         self.journal.container(executor)
-        self.stop_checks(executor)
+        for task in executor.tasks.values():
+            self.stop_checks(task)
         if deadline_s <= now.monotonic_s:
             self.force(executor)
             return
@@ -196,20 +196,20 @@ class AgentState:
         self.effects.append(ForgetContainer(executor.container_id))
         for kind in ("force", "completion", "registration", "drain"):
             self.timers.cancel((kind, executor.container_id))
-        self.stop_checks(executor)
         self.tally.executors_ended += 1
         self.past.add(executor)
 
-    def stop_checks(self, executor: Executor) -> None:
-        """It is ending: nobody looks any more whether it is well."""
-        for check in executor.checks:
+    # ---- Tasks --------------------------------------------------------------------
+
+    def stop_checks(self, task: Task) -> None:
+        """It is ending, or has ended: nobody looks any more whether it is well."""
+        container_id = task.executor.container_id
+        for check in task.checks:
             for what in ("due", "limit"):
-                self.timers.cancel((f"{check.kind} {what}", executor.container_id))
+                self.timers.cancel((f"{check.kind} {what}", container_id, check.name))
             if check.in_flight:
                 check.in_flight = False
-                self.effects.append(StopProbe(executor.container_id, check.kind))
-
-    # ---- Tasks --------------------------------------------------------------------
+                self.effects.append(StopProbe(container_id, check.name))
 
     def report(
         self,
@@ -239,10 +239,7 @@ class AgentState:
             exit.fill(status)
         if limitation is not None:
             status.limitation.CopyFrom(limitation)
-        if task.executor.checks:
-            fill(status, task.executor.checks)
-            if task.executor.unhealthy and is_terminal(state):
-                status.healthy = False
+        task.fill(status)
         self.take(task, status, now)
 
     def _form(self, task: Task) -> pb.TaskStatus:
@@ -282,6 +279,7 @@ class AgentState:
         self.journal.task(task)
         if is_terminal(status.state):
             task.executor.tasks.pop(task.key[1], None)
+            self.stop_checks(task)
             if task.executor.custom and task.info.HasField("max_completion_time"):
                 for kind in ("overtime", "overtime end"):
                     self.timers.cancel((kind, task.executor.container_id, task.key[1]))

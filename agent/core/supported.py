@@ -48,9 +48,6 @@ def _missing_in_group(task: pb.TaskInfo) -> str | None:
             continue
         if asked.name != "type" and not (asked.name == "mesos" and value == _NO_IMAGE):
             return f"tasks of a group have nothing of their own but a sandbox {whose}: {asked.name}"
-    for name in ("health_check", "check"):
-        if task.HasField(name):
-            return f"this agent checks no tasks of its executor for groups {whose}: {name}"
     return None
 
 

@@ -99,7 +99,7 @@ class Container(_message.Message):
     """The same in seconds since the epoch, as the first versions wrote it."""
     abandoned: _builtins.bool
     unhealthy: _builtins.str
-    """Why its health check has it killed, if that is so."""
+    """Not written any more: the same of its only task."""
     @_builtins.property
     def framework_id(self) -> _types_pb2.FrameworkID: ...
     @_builtins.property
@@ -203,6 +203,7 @@ class Task(_message.Message):
     KILL_REASON_FIELD_NUMBER: _builtins.int
     KILL_MESSAGE_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
+    UNHEALTHY_FIELD_NUMBER: _builtins.int
     container_id: _builtins.str
     launched: _builtins.float
     """Seconds since the epoch, to be shown."""
@@ -215,6 +216,8 @@ class Task(_message.Message):
     kill_message: _builtins.str
     group: _builtins.str
     """The group that it came with; empty: none."""
+    unhealthy: _builtins.str
+    """Why its health check has it killed, if that is so."""
     @_builtins.property
     def framework_id(self) -> _types_pb2.FrameworkID: ...
     @_builtins.property
@@ -238,10 +241,11 @@ class Task(_message.Message):
         kill_reason: _types_pb2.TaskStatus.Reason.ValueType | None = ...,
         kill_message: _builtins.str = ...,
         group: _builtins.str = ...,
+        unhealthy: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_kill_reason", b"_kill_reason", "_launched_monotonic", b"_launched_monotonic", "framework_id", b"framework_id", "info", b"info", "kill", b"kill", "kill_reason", b"kill_reason", "launched_monotonic", b"launched_monotonic", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_kill_reason", b"_kill_reason", "_launched_monotonic", b"_launched_monotonic", "container_id", b"container_id", "delivered", b"delivered", "framework_id", b"framework_id", "group", b"group", "info", b"info", "kill", b"kill", "kill_message", b"kill_message", "kill_reason", b"kill_reason", "launched", b"launched", "launched_monotonic", b"launched_monotonic", "state", b"state", "status", b"status"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_kill_reason", b"_kill_reason", "_launched_monotonic", b"_launched_monotonic", "container_id", b"container_id", "delivered", b"delivered", "framework_id", b"framework_id", "group", b"group", "info", b"info", "kill", b"kill", "kill_message", b"kill_message", "kill_reason", b"kill_reason", "launched", b"launched", "launched_monotonic", b"launched_monotonic", "state", b"state", "status", b"status", "unhealthy", b"unhealthy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__kill_reason: _TypeAlias = _typing.Literal["kill_reason"]  # noqa: Y015
     _WhichOneofArgType__kill_reason: _TypeAlias = _typing.Literal["_kill_reason", b"_kill_reason"]  # noqa: Y015

@@ -13,9 +13,16 @@ import pytest
 
 from mesos_py.resources import Resources
 from mesos_py.states import TASK_ERROR, TASK_FAILED, TASK_FINISHED, TASK_KILLED, TASK_RUNNING
-from mesos_py.tasks import Command, command_task, custom_executor, default_executor, executor_task
+from mesos_py.tasks import (
+    Command,
+    command_task,
+    custom_executor,
+    default_executor,
+    executor_task,
+    health_command,
+)
 from mesos_py.v1 import operator_pb2 as op
-from mesos_py.v1.types_pb2 import ExecutorInfo, TaskStatus
+from mesos_py.v1.types_pb2 import CheckInfo, ExecutorInfo, TaskStatus
 from tests.kit import echo_executor
 from tests.kit.cluster import Cluster
 from tests.kit.framework import Framework
@@ -157,6 +164,44 @@ def test_a_kill_ends_the_group_after_its_grace(cluster, framework):
     framework.status("gentle", TASK_KILLED)
     assert framework.status("deaf", TASK_KILLED).exit_status.signal == signal.SIGKILL
     assert all(gone(pid) for pid in pids)
+
+
+@pytest.mark.needs("root")
+def test_one_that_is_not_well_is_killed_with_its_group(cluster, framework):
+    # Run where the task is, and as the task; well until that was seen.
+    look = (
+        'test "$(id -un) $(pwd) $MESOS_TASK_ID" = "nobody $MESOS_SANDBOX ill" '
+        "&& cat well && touch seen"
+    )
+    text = "touch well; until test -f seen; do sleep 0.02; done; rm well; exec sleep 1000"
+    health = health_command(look, delay_s=0, interval_s=0.1, grace_s=PATIENCE_S, failures=1)
+    offer = framework.offer()
+    ill = command_task("ill", "ill", offer, text, cpus=0.3, mem=32, health=health, user="nobody")
+    other = command_task("other", "other", offer, STAY, cpus=0.3, mem=32)
+    framework.driver.launch_group(offer, default_executor("pod"), [ill, other], filters=0)
+    status = framework.status("ill", TASK_KILLED)
+    assert status.healthy is False
+    assert "Health check failed (1 of 1 in a row): the command exited with" in status.message
+    told = [each.healthy for each in framework.statuses("ill") if each.HasField("healthy")]
+    assert told == [True, False, False]
+    assert output(cluster, framework, "ill", "stderr") == ""
+    framework.status("other", TASK_KILLED)
+
+
+def test_a_check_tells_what_it_has_found(cluster, framework):
+    offer = framework.offer()
+    task = command_task("looked-at", "looked-at", offer, STAY, cpus=0.3, mem=32)
+    task.check.type, task.check.delay_seconds = CheckInfo.COMMAND, 0
+    task.check.command.command.value = "exit 7"
+    framework.driver.launch_group(offer, default_executor("pod"), [task], filters=0)
+
+    def told() -> list[int]:
+        return [s.check_status.command.exit_code for s in framework.statuses("looked-at")]
+
+    until(lambda: 7 in told())
+    assert framework.states("looked-at") == ["STARTING", "RUNNING"]
+    framework.driver.kill_task("looked-at")
+    framework.status("looked-at", TASK_KILLED)
 
 
 def test_a_command_that_is_not_there_fails_its_group(framework):

@@ -108,8 +108,6 @@ def test_each_task_has_a_directory_in_its_sandbox(world):
             {"container": pb.ContainerInfo(network_infos=[pb.NetworkInfo(name="n")])},
             "network_infos",
         ),
-        ({"health_check": pb.HealthCheck()}, "(asked by task 'b'): health_check"),
-        ({"check": pb.CheckInfo()}, "(asked by task 'b'): check"),
     ],
 )
 def test_what_it_cannot_give_one_task_keeps_the_group_from_starting(world, asked, words):

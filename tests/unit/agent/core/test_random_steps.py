@@ -176,12 +176,13 @@ class AgentRuns(RuleBasedStateMachine):
             self.look()
         return task_id
 
-    @rule(target=tasks, executor=EXECUTORS, size=st.sampled_from([1, 2, 3]))
-    def run_group(self, executor: str, size: int) -> MultipleResults[str]:
+    @rule(target=tasks, executor=EXECUTORS, size=st.sampled_from([1, 2, 3]), checked=st.booleans())
+    def run_group(self, executor: str, size: int, checked: bool) -> MultipleResults[str]:
         ids = [f"t{next(self.numbers)}" for _ in range(size)]
         if self.connected:
             self.ordered.update(ids)
-            infos = [for_executor(each, described(executor)) for each in ids]
+            health = health_tcp(80, delay_s=0, interval_s=2, failures=1) if checked else None
+            infos = [for_executor(each, described(executor), health_check=health) for each in ids]
             self.world.run_group(*infos, new=[executor])
             self.look()
         return multiple(*ids)
