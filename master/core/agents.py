@@ -181,7 +181,7 @@ def put_away(c: Cluster, expected: Expected, since: Now) -> Agent:
 
 def unreachable(c: Cluster, agent: Agent, why: str, since: Now, now: Now) -> None:
     """The agent counts as cut off: it, and the tasks on it, may come back."""
-    operations.agent_lost(c, agent, pb.OPERATION_UNREACHABLE, f"agent unreachable: {why}")
+    operations.agent_lost(c, agent, pb.OPERATION_UNREACHABLE, f"agent unreachable: {why}", now)
     lost = _cut_off(c, agent, f"agent unreachable: {why}", now)
     agent.unreachable = since
     c.unreachable[agent.agent_id] = None
@@ -241,7 +241,7 @@ def remove(
     """The agent is gone for good, and the registry says so (a successor does not expect
     it): its tasks are lost (also for partition-aware frameworks), or what `state` says."""
     gone = pb.OPERATION_GONE_BY_OPERATOR if agent.agent_id in c.gone else None
-    operations.agent_lost(c, agent, gone, f"agent removed: {why}")
+    operations.agent_lost(c, agent, gone, f"agent removed: {why}", now)
     lost = _cut_off(c, agent, f"agent removed: {why}", now)
     forget(c, agent.agent_id)
     c.counters["agents_removed"] += 1

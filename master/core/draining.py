@@ -169,7 +169,9 @@ def registered(c: Cluster, agent: Agent, drains: bool, now: Now) -> None:
 
 
 def is_empty(c: Cluster, agent: Agent) -> bool:
-    """Whether nothing of it is left: no task or executor, no end that is not acknowledged,
-    nothing that still ends.  Only an agent that is here can say that."""
-    lingers = any(key[0] == agent.agent_id for key in c.lingering)
-    return agent.connected and not (agent.tasks or agent.executors or lingers)
+    """Whether nothing of it is left: no task or executor, no end of a task and no outcome of
+    an operation that is not acknowledged, nothing that still ends.  Only an agent that is
+    here can say that."""
+    if agent.tasks or agent.executors or agent.operations:
+        return False
+    return agent.connected and not any(key[0] == agent.agent_id for key in c.lingering)

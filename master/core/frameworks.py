@@ -439,7 +439,7 @@ def remove(c: Cluster, framework: Framework, why: str, now: Now) -> None:
         c.linger(executor.agent_id, executor.holder)
         c.agents[executor.agent_id].executors.discard((framework_id, executor.executor_id))
     framework.executors.clear()
-    operations.forget_framework(c, framework)
+    operations.forget_framework(c, framework, now)
     framework.requests = []
     needs.forget(framework)
     c.timers.cancel("failover", framework_id)

@@ -131,7 +131,7 @@ class Master:
             case agent_pb2.Call.EXECUTOR_EXITED:
                 agents.executor_exited(c, agent, call.executor_exited, now)
             case agent_pb2.Call.UPDATE_OPERATION:
-                if not operations.updated(c, agent, call.update_operation):
+                if not operations.updated(c, agent, call.update_operation, now):
                     agents.ask_anew(c, agent, "the agent has other resources than was thought", now)
             case agent_pb2.Call.UNREGISTER:
                 agents.leave(c, agent, call.unregister.message or "it unregistered", now)

@@ -109,10 +109,11 @@ def _remember(agent: Agent, framework: Framework, message: pb.Operation) -> None
     framework.operations_by_id.setdefault(operation.operation_id, {})[operation.uuid] = operation
 
 
-def _forget(c: Cluster, operation: Operation) -> None:
+def _forget(c: Cluster, operation: Operation, now: Now) -> None:
     agent, framework = c.agents.get(operation.agent_id), c.frameworks.get(operation.framework_id)
     if agent is not None:
         agent.operations.pop(operation.uuid, None)
+        c.emptier(agent.agent_id, now)
     known = framework.operations.pop(operation.uuid, None) if framework is not None else None
     if framework is not None and known is not None:
         _unname(framework, known)
@@ -134,7 +135,7 @@ def _acknowledge(c: Cluster, agent: Agent, uuid: bytes) -> None:
 # ---- From the agent ------------------------------------------------------------------
 
 
-def updated(c: Cluster, agent: Agent, call: agent_pb2.Call.UpdateOperation) -> bool:
+def updated(c: Cluster, agent: Agent, call: agent_pb2.Call.UpdateOperation, now: Now) -> bool:
     """UPDATE_OPERATION: what became of one, perhaps not for the first time.
 
     False: the agent could not do what this master takes for done.  Its account of the
@@ -147,7 +148,7 @@ def updated(c: Cluster, agent: Agent, call: agent_pb2.Call.UpdateOperation) -> b
         c.drop("operation-not-done", agent=agent.agent_id, why=why)
         operation = agent.operations.get(uuid)
         if operation is not None:
-            _end(c, operation, message.latest_status.state, why)
+            _end(c, operation, message.latest_status.state, why, now)
         return False
     framework = c.frameworks.get(framework_id)
     if framework is None or not message.info.HasField("id"):
@@ -177,7 +178,7 @@ def _kept(agent: Agent, message: pb.Operation) -> pb.Operation:
     return kept
 
 
-def take_back(c: Cluster, agent: Agent, named: Iterable[pb.Operation]) -> None:
+def take_back(c: Cluster, agent: Agent, named: Iterable[pb.Operation], now: Now) -> None:
     """The agent has registered, and names its operations.  Each is told anew by itself; of
     the others those that were under way did not arrive."""
     there = {each.uuid.value: each for each in named}
@@ -185,9 +186,9 @@ def take_back(c: Cluster, agent: Agent, named: Iterable[pb.Operation]) -> None:
         if uuid in there:
             continue
         if operation.pending:
-            _end(c, operation, pb.OPERATION_DROPPED, _NOT_KNOWN)
+            _end(c, operation, pb.OPERATION_DROPPED, _NOT_KNOWN, now)
         else:
-            _forget(c, operation)
+            _forget(c, operation, now)
     for uuid, message in there.items():
         framework = c.frameworks.get(message.framework_id.value)
         if framework is None:
@@ -196,17 +197,17 @@ def take_back(c: Cluster, agent: Agent, named: Iterable[pb.Operation]) -> None:
         _remember(agent, framework, _kept(agent, message))
 
 
-def agent_lost(c: Cluster, agent: Agent, state: State | None, why: str) -> None:
+def agent_lost(c: Cluster, agent: Agent, state: State | None, why: str, now: Now) -> None:
     """It is cut off, perhaps for ever: what is known of its operations is forgotten."""
     for operation in list(agent.operations.values()):
         if state is None:
-            _forget(c, operation)
+            _forget(c, operation, now)
         else:
-            _end(c, operation, state, why)
+            _end(c, operation, state, why, now)
 
 
-def _end(c: Cluster, operation: Operation, state: State, why: str) -> None:
-    _forget(c, operation)
+def _end(c: Cluster, operation: Operation, state: State, why: str, now: Now) -> None:
+    _forget(c, operation, now)
     framework = c.frameworks.get(operation.framework_id)
     if framework is not None:
         status = _status(operation.operation_id, state, why)
@@ -273,15 +274,15 @@ def acknowledge(
         reason = "acknowledge-operation-agent-away"
     else:
         _acknowledge(c, agent, operation.uuid)
-        _forget(c, operation)
+        _forget(c, operation, now)
         return
     c.drop(reason, framework=framework.framework_id, operation=call.operation_id.value)
 
 
-def forget_framework(c: Cluster, framework: Framework) -> None:
+def forget_framework(c: Cluster, framework: Framework, now: Now) -> None:
     """It is gone for good.  What it has reserved stays."""
     for operation in list(framework.operations.values()):
-        _forget(c, operation)
+        _forget(c, operation, now)
 
 
 def reconcile(c: Cluster, framework: Framework, call: sched.Call.ReconcileOperations) -> None:

@@ -140,7 +140,7 @@ def take_back(c: Cluster, agent: Agent, report: Report, announce: bool, now: Now
     for key in [key for key in c.lingering if key[0] == agent.agent_id]:
         del c.lingering[key]
     _take_frameworks(c, agent, report, now)
-    operations.take_back(c, agent, report.operations)
+    operations.take_back(c, agent, report.operations, now)
     named = {key[0] for key in (*report.tasks, *report.executors)}.union(report.frameworks)
     # Not a difference of sets: that would go through all frameworks there are.
     ended = {framework_id for framework_id in named if framework_id not in c.frameworks}
