@@ -17,6 +17,8 @@ from mesos_py.cli import completing
 from mesos_py.cli.exits import of_signal
 from mesos_py.cli.options import with_master
 from mesos_py.cli.summaries import SUMMARIES
+from mesos_py.cli.variables import HELP as VARIABLES_HELP
+from mesos_py.cli.variables import variables_of
 from mesos_py.errors import Conflict, InvalidValue, Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 _STDIN: Final = 0
 _STDOUT: Final = 1
+# The directory, then the command.  No directory is no command that could not be found.
+_WITHIN: Final = 'cd -- "$1" || exit 126; shift; exec "$@"'
 
 
 @click.command(
@@ -40,6 +44,19 @@ _STDOUT: Final = 1
     "--user",
     metavar="NAME",
     help="Run it as this user, where the agent allows any.  [default: the task's]",
+)
+@click.option(
+    "-e",
+    "--env",
+    multiple=True,
+    metavar="NAME[=VALUE]",
+    help=VARIABLES_HELP,
+)
+@click.option(
+    "-w",
+    "--workdir",
+    metavar="DIR",
+    help="Run it in this directory, seen from that of the task.  [default: the task's]",
 )
 @click.option(
     "--framework",
@@ -56,15 +73,18 @@ def command(
     interactive: bool,
     terminal: bool,
     user: str | None,
+    env: tuple[str, ...],
+    workdir: str | None,
     framework: str | None,
     task: str,
     command: tuple[str, ...],
 ) -> int:
     """Run COMMAND in the container of TASK (an id, a name, or the beginning of an id).
 
-    It has the task's environment, directory and limits, and we its output and its exit code
-    (128 and the signal's number if one has ended it).  A single word is a shell's command
-    line; several words are a program and its arguments.  Options come before TASK:
+    It has the task's environment (with what -e adds), directory and limits, and we its
+    output and its exit code (128 and the signal's number if one has ended it).  A single
+    word is a shell's command line; several words are a program and its arguments.  Options
+    come before TASK:
 
         mesos-py exec -it web -- sh
 
@@ -77,16 +97,19 @@ def command(
     words = words_of(command)
     if terminal and interactive and not os.isatty(_STDIN):
         raise InvalidValue("--tty", True, "cannot go with -i: stdin is no terminal")
+    made = command_of(
+        words,
+        user=user,
+        term=os.environ.get("TERM") if terminal else None,
+        env=env,
+        directory=workdir,
+    )
     found = find.task(client, task, framework, prefer_live=True)
     container_id = ContainerID(value=str(uuid.uuid4()), parent=container_of(found))
     where = address_of(client.agents(), found)
     # The rest, however long it takes, is the agent's.
     client.close()
-    asked = Asked(
-        container_id,
-        command_of(words, user=user, term=os.environ.get("TERM") if terminal else None),
-        terminal_now() if terminal else None,
-    )
+    asked = Asked(container_id, made, terminal_now() if terminal else None)
     with _keys_passed_on(terminal and interactive):
         status = asyncio.run(_run(where, asked, _STDIN if interactive else None, client.timeout_s))
     if status is None:
@@ -106,11 +129,25 @@ def words_of(command: Sequence[str]) -> list[str]:
     return words
 
 
-def command_of(words: Sequence[str], *, user: str | None, term: str | None) -> CommandInfo:
-    """`term`: what kind of terminal it is to know."""
+def command_of(
+    words: Sequence[str],
+    *,
+    user: str | None = None,
+    term: str | None = None,
+    env: Sequence[str] = (),
+    directory: str | None = None,
+) -> CommandInfo:
+    """`term`: what kind of terminal it is to know, if `env` does not say that.
+
+    Raises InvalidValue for a variable that is none, and a directory that cannot be.
+    """
     from mesos_py.v1.types_pb2 import CommandInfo
 
-    if len(words) == 1:
+    if directory is not None:
+        line = ["/bin/sh", "-c", words[0]] if len(words) == 1 else words
+        arguments = ["sh", "-c", _WITHIN, "sh", _as_path(directory), *line]
+        made = CommandInfo(shell=False, value="/bin/sh", arguments=arguments)
+    elif len(words) == 1:
         made = CommandInfo(shell=True, value=words[0])
     else:
         made = CommandInfo(shell=False, value=words[0], arguments=words)
@@ -118,7 +155,15 @@ def command_of(words: Sequence[str], *, user: str | None, term: str | None) -> C
         made.user = user
     if term is not None:
         made.environment.variables.add(name="TERM", value=term)
+    made.environment.variables.extend(variables_of(env))
     return made
+
+
+def _as_path(directory: str) -> str:
+    if not directory:
+        raise InvalidValue("--workdir", directory, "must not be empty")
+    # "-" would be the directory before, and others could be looked for along CDPATH.
+    return directory if directory.startswith("/") else f"./{directory}"
 
 
 def container_of(task: Task) -> ContainerID:

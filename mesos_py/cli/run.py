@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
 import shlex
@@ -15,6 +14,8 @@ import click
 
 from mesos_py.cli.options import DURATION, master_option, naming_the_default, open_master
 from mesos_py.cli.summaries import SUMMARIES
+from mesos_py.cli.variables import HELP as VARIABLES_HELP
+from mesos_py.cli.variables import variables_of
 from mesos_py.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from mesos_py.v1.types_pb2 import CommandInfo, ContainerInfo, HealthCheck
 
 _NOT_IN_IDS: Final = re.compile(r"[^A-Za-z0-9_.-]+")
-_ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 MAX_NAME: Final = 100
 MAX_INSTANCES: Final = 10_000
@@ -59,7 +59,7 @@ MAX_INSTANCES: Final = 10_000
     "--env",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="A variable for the command; without a value, that of this environment.  Repeatable.",
+    help=VARIABLES_HELP,
 )
 @click.option(
     "--uri",
@@ -307,7 +307,7 @@ def command_of(
     words: Sequence[str], *, shell: bool, env: Sequence[str], uris: Sequence[str] = ()
 ) -> CommandInfo:
     """The words in the form of the wire."""
-    from mesos_py.v1.types_pb2 import CommandInfo, Environment
+    from mesos_py.v1.types_pb2 import CommandInfo
 
     if not words[0]:
         raise InvalidValue("COMMAND", words[0], "must not be empty")
@@ -315,17 +315,7 @@ def command_of(
         command = CommandInfo(shell=True, value=" ".join(words))
     else:
         command = CommandInfo(shell=False, value=words[0], arguments=words)
-    for item in env:
-        name, equals, value = item.partition("=")
-        if not _ENV_NAME.fullmatch(name):
-            raise InvalidValue("--env", item, "must be NAME=VALUE")
-        if not equals:
-            if name not in os.environ:
-                raise InvalidValue("--env", item, "is not in this environment; give NAME=VALUE")
-            value = os.environ[name]
-        command.environment.variables.append(
-            Environment.Variable(name=name, type=Environment.Variable.VALUE, value=value)
-        )
+    command.environment.variables.extend(variables_of(env))
     command.uris.extend(uri_of(text) for text in uris)
     return command
 

@@ -140,6 +140,17 @@ def test_a_command_within_a_task_has_our_input_and_we_its_output_and_code(cluste
     assert (process.returncode, out, err) == (7, b"typed\n", b"err\n")
 
 
+def test_a_command_within_a_task_has_the_variables_and_directory_that_are_asked_for(
+    cluster, host, tmp_path
+):
+    options = ["exec", "--timeout", "60s", "-e", "A=x y", "-e", "B", "-w", str(tmp_path), host]
+    ended = cluster.cli(*options, "echo $A-$B; pwd", env={"B": "ours"})
+    assert (ended.code, ended.out) == (0, f"x y-ours\n{tmp_path}\n".encode())
+    ended = cluster.cli("exec", "--timeout", "60s", "-w", "not-there", host, "--", "id")
+    assert (ended.code, ended.out) == (126, b"")
+    assert "not-there" in ended.err
+
+
 def test_an_interrupted_exec_ends_its_command(cluster, host):
     process = cluster.start("exec", "--timeout", "60s", host, "echo $$; exec sleep 600")
     assert process.stdout is not None

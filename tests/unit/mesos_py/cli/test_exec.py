@@ -88,6 +88,58 @@ def test_one_word_is_a_line_for_a_shell_and_a_terminal_has_a_kind():
     assert [(v.name, v.value) for v in made.environment.variables] == [("TERM", "xterm")]
 
 
+def variables_of(command):
+    return [(each.name, each.value) for each in command.environment.variables]
+
+
+def test_variables_are_given_or_ours_and_theirs_is_the_last_word(monkeypatch):
+    monkeypatch.setenv("MINE", "from here")
+    made = subject.command_of(["id"], term="xterm", env=["A=1=2", "B=", "MINE", "TERM=vt100"])
+    assert variables_of(made) == [
+        ("TERM", "xterm"),
+        *(("A", "1=2"), ("B", ""), ("MINE", "from here"), ("TERM", "vt100")),
+    ]
+    assert (made.shell, made.value) == (True, "id")
+
+
+@pytest.mark.parametrize(
+    ("directory", "path"), [("/tmp", "/tmp"), ("a b", "./a b"), ("-", "./-"), ("..", "./..")]
+)
+@pytest.mark.parametrize(
+    ("words", "line"), [(["pwd; id"], ["/bin/sh", "-c", "pwd; id"]), (["ls", "-l"], ["ls", "-l"])]
+)
+def test_in_a_directory_a_shell_goes_there_first(directory, path, words, line):
+    made = subject.command_of(words, directory=directory)
+    assert (made.shell, made.value) == (False, "/bin/sh")
+    assert list(made.arguments)[:2] == ["sh", "-c"]
+    assert list(made.arguments)[3:] == ["sh", path, *line]
+
+
+async def test_what_is_asked_for_reaches_the_agent(agent, cli):
+    agent.end()
+    ended = await asyncio.to_thread(
+        cli, "exec", "-e", "A=1", "--env", "B=2", "-w", "x", "web", "id"
+    )
+    assert ended.code == 0
+    asked = agent.calls[0].launch_nested_container_session.command
+    assert variables_of(asked) == [("A", "1"), ("B", "2")]
+    assert "./x" in asked.arguments
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["-e", "1A=x"], "--env: '1A=x': must be NAME=VALUE"),
+        (["-e", "NOT_SET_HERE"], "is not in this environment"),
+        (["-w", ""], "--workdir: '': must not be empty"),
+    ],
+)
+def test_options_that_cannot_be_are_named_before_anybody_is_asked(master, cli, options, text):
+    ended = cli("exec", *options, "no-such-task", "id")
+    assert ended.code == 2
+    assert text in ended.err
+
+
 # ---- What cannot be done -----------------------------------------------------------------
 
 
