@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, TypeVar, cast
 
 import grpc
 
-from mesos_py import rpc
+from mesos_py import rpc, volumes
 from mesos_py.address import Address, parse_address
 from mesos_py.election.parse import parse_where
 from mesos_py.election.search import new_search
@@ -186,6 +186,50 @@ class OperatorClient:
         call = pb.Call(type=pb.Call.UNRESERVE_RESOURCES)
         call.unreserve_resources.agent_id.value = agent_id
         call.unreserve_resources.resources.extend(resources.to_proto())
+        self.execute(call)
+
+    def create_volumes(self, agent_id: str, volumes: Resources) -> None:
+        """Make persistent volumes of reserved disk (`mesos_py.volume_on`).
+
+        Raises as `reserve_resources`.
+        """
+        call = pb.Call(type=pb.Call.CREATE_VOLUMES)
+        call.create_volumes.agent_id.value = agent_id
+        call.create_volumes.volumes.extend(volumes.to_proto())
+        self.execute(call)
+
+    def destroy_volumes(self, agent_id: str, volumes: Resources) -> None:
+        """Erase volumes that nobody uses, as the agent has them; their disk stays reserved.
+
+        Raises as `reserve_resources`.
+        """
+        call = pb.Call(type=pb.Call.DESTROY_VOLUMES)
+        call.destroy_volumes.agent_id.value = agent_id
+        call.destroy_volumes.volumes.extend(volumes.to_proto())
+        self.execute(call)
+
+    def grow_volume(self, agent_id: str, volume: Resources, addition: Resources) -> None:
+        """Make a volume that nobody uses larger by disk that is reserved in the same way.
+
+        Raises as `reserve_resources`.
+        """
+        asked = volumes.grow_volume(volume, addition).grow_volume
+        call = pb.Call(type=pb.Call.GROW_VOLUME)
+        call.grow_volume.agent_id.value = agent_id
+        call.grow_volume.volume.CopyFrom(asked.volume)
+        call.grow_volume.addition.CopyFrom(asked.addition)
+        self.execute(call)
+
+    def shrink_volume(self, agent_id: str, volume: Resources, subtract_mb: float) -> None:
+        """Make a volume that nobody uses smaller by so much, which is reserved disk then.
+
+        Raises as `reserve_resources`.
+        """
+        asked = volumes.shrink_volume(volume, subtract_mb).shrink_volume
+        call = pb.Call(type=pb.Call.SHRINK_VOLUME)
+        call.shrink_volume.agent_id.value = agent_id
+        call.shrink_volume.volume.CopyFrom(asked.volume)
+        call.shrink_volume.subtract.CopyFrom(asked.subtract)
         self.execute(call)
 
     def update_role(

@@ -269,6 +269,32 @@ class OperatorService(operator_pb2_grpc.OperatorServiceServicer):
         operation.unreserve.resources.extend(asked.resources)
         return self._operate(asked.agent_id.value, operation)
 
+    def create_volumes(self, call: op.Call) -> op.Response:
+        asked = call.create_volumes
+        operation = pb.Offer.Operation(type=pb.Offer.Operation.CREATE)
+        operation.create.volumes.extend(asked.volumes)
+        return self._operate(asked.agent_id.value, operation)
+
+    def destroy_volumes(self, call: op.Call) -> op.Response:
+        asked = call.destroy_volumes
+        operation = pb.Offer.Operation(type=pb.Offer.Operation.DESTROY)
+        operation.destroy.volumes.extend(asked.volumes)
+        return self._operate(asked.agent_id.value, operation)
+
+    def grow_volume(self, call: op.Call) -> op.Response:
+        asked = call.grow_volume
+        operation = pb.Offer.Operation(type=pb.Offer.Operation.GROW_VOLUME)
+        operation.grow_volume.volume.CopyFrom(asked.volume)
+        operation.grow_volume.addition.CopyFrom(asked.addition)
+        return self._operate(asked.agent_id.value, operation)
+
+    def shrink_volume(self, call: op.Call) -> op.Response:
+        asked = call.shrink_volume
+        operation = pb.Offer.Operation(type=pb.Offer.Operation.SHRINK_VOLUME)
+        operation.shrink_volume.volume.CopyFrom(asked.volume)
+        operation.shrink_volume.subtract.CopyFrom(asked.subtract)
+        return self._operate(asked.agent_id.value, operation)
+
     def _operate(self, agent_id: str, operation: pb.Offer.Operation) -> op.Response:
         self._shell.core.operate(agent_id, operation, self._shell.now())
         return op.Response(type=op.Response.DONE)
@@ -334,6 +360,10 @@ HANDLERS: Final[dict[int, Handler]] = {
     op.Call.KILL_TASK: OperatorService.kill_task,
     op.Call.RESERVE_RESOURCES: OperatorService.reserve_resources,
     op.Call.UNRESERVE_RESOURCES: OperatorService.unreserve_resources,
+    op.Call.CREATE_VOLUMES: OperatorService.create_volumes,
+    op.Call.DESTROY_VOLUMES: OperatorService.destroy_volumes,
+    op.Call.GROW_VOLUME: OperatorService.grow_volume,
+    op.Call.SHRINK_VOLUME: OperatorService.shrink_volume,
     op.Call.EXPLAIN: OperatorService.explain,
     op.Call.GET_USAGE: OperatorService.get_usage,
     op.Call.DRAIN_AGENT: lambda service, call: service.maintenance.drain(call),
@@ -361,6 +391,10 @@ CHANGES: Final = frozenset(
         op.Call.KILL_TASK,
         op.Call.RESERVE_RESOURCES,
         op.Call.UNRESERVE_RESOURCES,
+        op.Call.CREATE_VOLUMES,
+        op.Call.DESTROY_VOLUMES,
+        op.Call.GROW_VOLUME,
+        op.Call.SHRINK_VOLUME,
         op.Call.DRAIN_AGENT,
         op.Call.DEACTIVATE_AGENT,
         op.Call.REACTIVATE_AGENT,

@@ -147,7 +147,7 @@ def _checked(c: Cluster, info: pb.AgentInfo, call: agent_pb2.Call.Register) -> _
     if not configured:
         raise InvalidValue("agent_info.resources", "", "must not be empty")
     amount = with_reserved(configured, Resources.from_proto("reserved", call.reserved))
-    report = returning.read(call)
+    report = returning.read(call, amount)
     charged = returning.charges(c, agent_id, report, amount)
     require_fit(agent_id, amount, charged)
     return _Checked(amount, report, charged)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from master.core import groups, offer_numbers, operations, reserving, statuses
+from master.core import groups, offer_numbers, operations, reserving, statuses, volume_rules
 from master.core import offers as offering
 from master.core.cluster import Cluster
 from master.core.ledger import Holder
@@ -120,7 +120,9 @@ class Acceptance:
             # It would not come back to them.
             name = name_of(Operation.Type, operation.type)
             raise InvalidValue("operations.type", name, "is not for what is kept for short tasks")
-        conversion = reserving.asked_by_framework(self.framework, self.agent, self.role, operation)
+        conversion = reserving.asked_by_framework(
+            self.framework, self.agent, self.role, operation, self.total
+        )
         left, then = conversion.apply(self.left), conversion.apply(self.total)
         self._told = self._told or reserving.told(self.total)
         self._told = reserving.require_bounds(self._told, conversion, self.total, then)
@@ -143,6 +145,7 @@ class Acceptance:
             framework, info, agent_id, c.options.max_task_bytes, in_group=order.group
         )
         require_role(info, self.role)
+        resources = volume_rules.uses(info, resources, self.total)
         task_id = info.task_id.value
         if task_id in self.tasks:
             raise InvalidValue("task_id", task_id, "is in this call twice")
@@ -153,15 +156,11 @@ class Acceptance:
         if info.HasField("executor"):
             executor_id = info.executor.executor_id.value
             executor = self._new_executor(c, info, in_group=order.group)
-        needed = resources + executor.resources if executor is not None else resources
-        if not self.left.contains(needed):
-            name, wanted, there = self.left.shortfalls(needed)[0]
-            raise InsufficientResources(
-                f"resources.{name}: {wanted} wanted, the offers have {there} left",
-                field=f"resources.{name}",
-                value=wanted,
-            )
-        self.left = self.left - needed
+        needed = resources
+        if executor is not None:
+            volume_rules.require_apart(resources, executor.resources)
+            needed = resources + executor.resources
+        self.left = self._without(needed)
         task = Task(
             framework_id=framework.framework_id,
             task_id=task_id,
@@ -188,6 +187,18 @@ class Acceptance:
             for resource in info.resources:
                 resource.allocation_info.role = self.role
         order.infos.append(info)
+
+    def _without(self, needed: Resources) -> Resources:
+        """What is left then."""
+        if not self.left.contains(needed):
+            name, wanted, there = self.left.shortfalls(needed)[0]
+            volume_rules.require_offered(name, self.left)
+            raise InsufficientResources(
+                f"resources.{name}: {wanted} wanted, the offers have {there} left",
+                field=f"resources.{name}",
+                value=wanted,
+            )
+        return self.left - needed
 
     def _limit_time(self, info: pb.TaskInfo) -> None:
         """Have the agent end the task in time, if it is on what is kept for short ones."""
@@ -227,6 +238,7 @@ class Acceptance:
                 f"an executor cannot be started on what is kept for tasks of at most "
                 f"{self.max_task_s:g} s",
             )
+        resources = volume_rules.uses_of_executor(info.executor, resources, self.total)
         kept = pb.ExecutorInfo()
         kept.CopyFrom(info.executor)
         return Executor(framework.framework_id, agent_id, executor_id, self.role, kept, resources)

@@ -191,7 +191,7 @@ class Master:
         frameworks.remove(self.cluster, framework, "was torn down by an operator", now)
 
     def operate(self, agent_id: str, operation: pb.Offer.Operation, now: Now) -> None:
-        """RESERVE or UNRESERVE of an operator.  Raises as reserving.carry_out does, and
+        """What an operator does to an agent's resources.  Raises as reserving.carry_out does, and
         nothing has changed then."""
         reserving.carry_out(self.cluster, agent_id, operation, now)
 

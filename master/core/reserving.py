@@ -1,4 +1,5 @@
-"""RESERVE and UNRESERVE: which of them may be, and what follows from one.
+"""Operations on what agents have: RESERVE and UNRESERVE, CREATE and DESTROY, GROW_VOLUME and
+SHRINK_VOLUME.  Which of them may be, and what follows from one.
 
 The rules are those of Mesos (src/master/validation.cpp, operation::validate).  What an
 operation changes is changed here at once; the agent is told in the same step, before
@@ -8,11 +9,11 @@ reserved, and that is taken over.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from master.core import offers as offering
-from master.core import operations
+from master.core import operations, volume_rules
 from master.core.cluster import Cluster
 from master.core.records import Agent, Framework, Offer
 from mesos_py import reserved
@@ -28,57 +29,93 @@ Operation = pb.Offer.Operation
 # All of it is in each registration of its agent, and each change there is made by name.
 MAX_BYTES: Final = 256 * 1024
 MAX_NAMES: Final = 1000
-KINDS: Final = frozenset({Operation.RESERVE, Operation.UNRESERVE})
+_FIELDS: Final = {
+    Operation.RESERVE: "reserve",
+    Operation.UNRESERVE: "unreserve",
+    **volume_rules.FIELDS,
+}
 _CAPABLE: Final = pb.AgentInfo.Capability.AGENT_OPERATION_FEEDBACK
+_HAS_VOLUMES: Final = pb.AgentInfo.Capability.RESIZE_VOLUME
 
 
-def require_capable(agent: Agent) -> None:
+def require_capable(agent: Agent, operation: pb.Offer.Operation) -> None:
     """Raises Refused if the agent is of a version that would not know what it is told."""
     if _CAPABLE not in agent.capabilities:
-        text = f"agent {agent.agent_id} (version {agent.version}) has no dynamic reservations"
-        raise Refused(f"{text}: it is older than this master")
+        what = "dynamic reservations"
+    elif operation.type in volume_rules.KINDS and _HAS_VOLUMES not in agent.capabilities:
+        what = "persistent volumes"
+    else:
+        return
+    text = f"agent {agent.agent_id} (version {agent.version}) has no {what}"
+    raise Refused(f"{text}: it is older than this master")
 
 
 def asked_by_framework(
-    framework: Framework, agent: Agent, role: str, operation: pb.Offer.Operation
+    framework: Framework,
+    agent: Agent,
+    role: str,
+    operation: pb.Offer.Operation,
+    there: Resources,
 ) -> Conversion:
-    """What the operation does, on offers of `role`.  Raises MesosPyError if it may not be."""
+    """What the operation does, on offers of `role`, when the agent has what is `there`.
+    Raises MesosPyError if it may not be."""
     _require_kind(operation)
-    require_capable(agent)
+    require_capable(agent, operation)
     _require_role_of_offer(operation, role)
-    if operation.type == Operation.UNRESERVE:
-        return conversion_of(operation)
     if operation.reserve.source:
         raise InvalidValue("reserve.source", "", "is for operators only")
-    conversion = conversion_of(operation)
+    conversion = _conversion(operation, there)
+    own = framework.info.principal
+    if operation.type == Operation.RESERVE:
+        _require_own(conversion, role, own)
+    elif operation.type == Operation.CREATE:
+        volume_rules.require_principal(conversion.converted, own)
+    return conversion
+
+
+def _conversion(operation: pb.Offer.Operation, there: Resources) -> Conversion:
+    conversion = conversion_of(operation, there)
+    if operation.type in volume_rules.KINDS:
+        volume_rules.require_sound(operation, conversion, there)
+    return conversion
+
+
+def _require_own(conversion: Conversion, role: str, own: str) -> None:
     for key in conversion.converted.names():
         where = f"reserve.resources.{reserved.plain_name(key)}"
         if reserved.role_of(key) != role:
             reason = f"the offers are of role {role}"
             raise InvalidValue(f"{where}.role", reserved.role_of(key), reason)
-        own = framework.info.principal
         last = reserved.stack_of(key)[-1]
         if own and last.principal != own:
             reason = f"must be the framework's principal, {own!r}"
             raise InvalidValue(f"{where}.principal", last.principal or "", reason)
-    return conversion
 
 
 def _require_kind(operation: pb.Offer.Operation) -> None:
     name = name_of(Operation.Type, operation.type)
-    if operation.type not in KINDS:
+    if operation.type not in _FIELDS:
         raise InvalidValue("operations.type", name, "is not supported by this master")
-    reserves = operation.type == Operation.RESERVE
-    if not operation.HasField("reserve" if reserves else "unreserve"):
+    if _FIELDS[operation.type] not in [field.name for field, _ in operation.ListFields()]:
         raise InvalidValue(f"operations.{name.lower()}", "", "is missing")
 
 
 def _require_role_of_offer(operation: pb.Offer.Operation, role: str) -> None:
-    for resource in (*operation.reserve.resources, *operation.unreserve.resources):
+    for resource in _named_by(operation):
         given = resource.allocation_info.role
         if given not in ("", role):
             where = f"resources.{resource.name}.allocation_info.role"
             raise InvalidValue(where, given, f"the offers are of {role}")
+
+
+def _named_by(operation: pb.Offer.Operation) -> Iterator[pb.Resource]:
+    yield from operation.reserve.resources
+    yield from operation.unreserve.resources
+    yield from operation.create.volumes
+    yield from operation.destroy.volumes
+    yield operation.grow_volume.volume
+    yield operation.grow_volume.addition
+    yield operation.shrink_volume.volume
 
 
 class Told(NamedTuple):
@@ -134,8 +171,8 @@ def carry_out(c: Cluster, agent_id: str, operation: pb.Offer.Operation, now: Now
     if agent is None or agent.unreachable is not None:
         raise NotFound("agent", agent_id)
     _require_kind(operation)
-    conversion = conversion_of(operation)
-    require_capable(agent)
+    require_capable(agent, operation)
+    conversion = _conversion(operation, agent.total)
     if not agent.connected:
         raise Conflict("the agent is disconnected", agent=agent_id)
     _require_unused(c, agent, conversion.consumed)
@@ -176,8 +213,9 @@ def changed(c: Cluster, agent: Agent, now: Now) -> None:
 
 def without_fresh(left: Resources, offered: Resources) -> Resources:
     """Of what a call left, what its framework has not made itself, since it was offered so:
-    that alone is refused, and what it has just reserved is offered again at once."""
-    scalars = {n: min(m, offered.scalars.get(n, 0)) for n, m in left.scalars.items()}
+    that alone is refused, and what it has just reserved is offered again at once.  A volume
+    is another one when it has another size."""
+    scalars = {n: _not_fresh(n, m, offered.scalars.get(n, 0)) for n, m in left.scalars.items()}
     spans = {n: intersection(s, offered.ranges.get(n, ())) for n, s in left.ranges.items()}
     sets = {n: s & offered.sets.get(n, frozenset()) for n, s in left.sets.items()}
     return Resources(
@@ -185,3 +223,9 @@ def without_fresh(left: Resources, offered: Resources) -> Resources:
         {name: some for name, some in spans.items() if some},
         {name: items for name, items in sets.items() if items},
     )
+
+
+def _not_fresh(name: str, left: int, offered: int) -> int:
+    if reserved.is_volume(name) and left != offered:
+        return 0
+    return min(left, offered)

@@ -18,7 +18,7 @@ from master.core.ledger import Holder
 from master.core.reconcile import answer_ended
 from master.core.records import Agent, Executor, Framework, Task, cost_of, extras_of
 from mesos_py.clock import Now
-from mesos_py.conversions import reserved_part
+from mesos_py.conversions import reserved_part, with_volumes_as
 from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.ids import check_id
 from mesos_py.resources import Resources, total
@@ -49,8 +49,11 @@ class Report:
     operations: list[pb.Operation] = field(default_factory=list)
 
 
-def read(call: agent_pb2.Call.Register) -> Report:
-    """Raises InvalidValue for ids, states and resources that cannot be."""
+def read(call: agent_pb2.Call.Register, amount: Resources) -> Report:
+    """Volumes are named as in `amount`, which the agent has, whatever the tasks call them.
+
+    Raises InvalidValue for ids, states and resources that cannot be.
+    """
     report = Report()
     for info in call.frameworks:
         framework_id = check_id("frameworks.id", info.id.value)
@@ -61,11 +64,13 @@ def read(call: agent_pb2.Call.Register) -> Report:
         if item.state not in REPORTED or item.status_update_state not in REPORTED:
             raise InvalidValue("tasks.state", item.state, "is no state that an agent reports")
         resources = Resources.from_proto("tasks.resources", item.resources)
+        resources = with_volumes_as(amount, resources)
         report.tasks.setdefault((framework_id, task_id), (item, resources))
     for executor in call.executors:
         framework_id = check_id("executors.framework_id", executor.framework_id.value)
         executor_id = check_id("executors.executor_id", executor.executor_id.value)
         resources = Resources.from_proto("executors.resources", executor.resources)
+        resources = with_volumes_as(amount, resources)
         report.executors.setdefault((framework_id, executor_id), (executor, resources))
     report.operations.extend(call.operations)
     return report

@@ -123,6 +123,7 @@ operator.Call.CreateVolumes: agent_id
 operator.Call.DeactivateAgent: agent_id
 operator.Call.DestroyVolumes: agent_id
 operator.Call.DrainAgent: agent_id
+operator.Call.GrowVolume: volume addition
 operator.Call.ListFiles: path
 operator.Call.MarkAgentGone: agent_id
 operator.Call.ReactivateAgent: agent_id
@@ -131,6 +132,7 @@ operator.Call.ReserveResources: agent_id
 operator.Call.RemoveQuota: role
 operator.Call.SetLoggingLevel: level duration
 operator.Call.SetQuota: quota_request
+operator.Call.ShrinkVolume: volume subtract
 operator.Call.Teardown: framework_id
 operator.Call.UnreserveResources: agent_id
 operator.Call.UpdateMaintenanceSchedule: schedule

@@ -225,6 +225,7 @@ class FakeAgent:
         self.capabilities = [
             pb.AgentInfo.Capability.AGENT_DRAINING,
             pb.AgentInfo.Capability.AGENT_OPERATION_FEEDBACK,
+            pb.AgentInfo.Capability.RESIZE_VOLUME,
         ]
         self.draining = False
 

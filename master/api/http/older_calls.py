@@ -1,4 +1,5 @@
-"""The older forms of operators' calls: /weights, /quota, /teardown, /reserve, maintenance.
+"""The older forms of operators' calls: /weights, /quota, /teardown, /reserve,
+/create-volumes, maintenance.
 
 Each is made a call of the operator API, and carried out as that.
 """
@@ -18,7 +19,7 @@ from master.api.http.leader import require_operator
 from master.api.http.operator import Body, carry_out
 from master.api.operator import OperatorService
 from mesos_py.errors import InvalidValue
-from mesos_py.http.answers import HttpRefusal, not_allowed
+from mesos_py.http.answers import not_allowed
 from mesos_py.http.jsonpb import as_object, from_object
 from mesos_py.http.media import Media
 from mesos_py.http.pages import json_answer
@@ -30,10 +31,6 @@ from mesos_py.v1 import types_pb2 as pb
 Call: Final = op.Call
 # Given who leads: what is to be carried out, or answered.
 Handler: TypeAlias = Callable[[web.Request, OperatorService], Awaitable[web.Response]]
-
-
-# What Mesos has for volumes.
-_NOT_THERE: Final = ("/create-volumes", "/destroy-volumes")
 
 
 class OlderCalls:
@@ -55,12 +52,13 @@ class OlderCalls:
             "/teardown": {"POST": self.teardown},
             "/reserve": {"POST": self.reserve},
             "/unreserve": {"POST": self.unreserve},
+            "/create-volumes": {"POST": self.create_volumes},
+            "/destroy-volumes": {"POST": self.destroy_volumes},
             "/maintenance/schedule": {"GET": self.get_schedule, "POST": self.update_schedule},
             "/maintenance/status": {"GET": self.get_status},
             "/machine/down": {"POST": self.machine_down},
             "/machine/up": {"POST": self.machine_up},
         }
-        rows |= {key: {"POST": _refuse} for key in _NOT_THERE}
         for path, handlers in rows.items():
             routes.add(path, self._by_method(handlers))
 
@@ -106,7 +104,7 @@ class OlderCalls:
         asked = Call.Teardown(framework_id=pb.FrameworkID(value=given))
         return await _done(operator, Call(type=Call.TEARDOWN, teardown=asked))
 
-    # ---- Reservations ------------------------------------------------------------------
+    # ---- Reservations and volumes ------------------------------------------------------
 
     async def reserve(self, request: web.Request, operator: OperatorService) -> web.Response:
         asked = from_object(Call.ReserveResources, await self._about(request))
@@ -116,11 +114,20 @@ class OlderCalls:
         asked = from_object(Call.UnreserveResources, await self._about(request))
         return await _done(operator, Call(type=Call.UNRESERVE_RESOURCES, unreserve_resources=asked))
 
-    async def _about(self, request: web.Request) -> dict[str, Any]:
-        """Whose resources, and which."""
-        agent_id, text = _form(await self._body(request), "slaveId", "resources")
-        resources = _array(text.encode(), "resources")
-        return {"agent_id": {"value": agent_id}, "resources": resources}
+    async def create_volumes(self, request: web.Request, operator: OperatorService) -> web.Response:
+        asked = from_object(Call.CreateVolumes, await self._about(request, "volumes"))
+        return await _done(operator, Call(type=Call.CREATE_VOLUMES, create_volumes=asked))
+
+    async def destroy_volumes(
+        self, request: web.Request, operator: OperatorService
+    ) -> web.Response:
+        asked = from_object(Call.DestroyVolumes, await self._about(request, "volumes"))
+        return await _done(operator, Call(type=Call.DESTROY_VOLUMES, destroy_volumes=asked))
+
+    async def _about(self, request: web.Request, field: str = "resources") -> dict[str, Any]:
+        """Of which agent, and what."""
+        agent_id, text = _form(await self._body(request), "slaveId", field)
+        return {"agent_id": {"value": agent_id}, field: _array(text.encode(), field)}
 
     async def get_schedule(self, request: web.Request, operator: OperatorService) -> web.Response:
         found = await operator.answer(Call(type=Call.GET_MAINTENANCE_SCHEDULE))
@@ -147,11 +154,6 @@ class OlderCalls:
         machines = _array(await self._body(request))
         asked = from_object(Call.StopMaintenance, {"machines": machines})
         return await _done(operator, Call(type=Call.STOP_MAINTENANCE, stop_maintenance=asked))
-
-
-async def _refuse(request: web.Request, _: OperatorService) -> web.Response:
-    path = request.rel_url.path
-    raise HttpRefusal(501, f"path: {path!r}: this master has no volumes")
 
 
 def _form(data: bytes, *names: str) -> list[str]:

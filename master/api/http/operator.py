@@ -30,15 +30,6 @@ Numbers: TypeAlias = Callable[[], dict[str, float]]
 # Calls of Mesos for which there is nothing in this master.
 _NOT_THERE: Final = {
     Call.UNKNOWN: "is no call",
-    **dict.fromkeys(
-        (
-            Call.CREATE_VOLUMES,
-            Call.DESTROY_VOLUMES,
-            Call.GROW_VOLUME,
-            Call.SHRINK_VOLUME,
-        ),
-        "is not there: this master has no persistent volumes",
-    ),
 }
 # Calls whose answers may be long, and are the same for all who ask.
 _LONG: Final = frozenset(
@@ -57,7 +48,16 @@ _OF_FILES: Final = {
 # Of calls that can do without a member of their own.
 _OPTIONAL: Final = frozenset({"get_tasks", "get_usage", "explain"})
 # What Mesos only accepts: agents carry it out afterwards.
-_ACCEPTED: Final = frozenset({Call.RESERVE_RESOURCES, Call.UNRESERVE_RESOURCES})
+_ACCEPTED: Final = frozenset(
+    {
+        Call.RESERVE_RESOURCES,
+        Call.UNRESERVE_RESOURCES,
+        Call.CREATE_VOLUMES,
+        Call.DESTROY_VOLUMES,
+        Call.GROW_VOLUME,
+        Call.SHRINK_VOLUME,
+    }
+)
 # Where Mesos takes what cannot be done for a bad request.
 _BAD_REQUEST: Final = frozenset(
     {

@@ -15,7 +15,10 @@ from mesos_py.errors import (
     Unavailable,
 )
 from mesos_py.operator import OperatorClient
+from mesos_py.reservations import reserved_for
+from mesos_py.resources import Resources
 from mesos_py.v1 import operator_pb2 as pb
+from mesos_py.volumes import volume_on
 from tests.unit.mesos_py.cli import fake_master as fake
 
 
@@ -184,6 +187,25 @@ def test_an_order_names_framework_task_and_grace(master, client):
 def test_without_a_grace_the_task_keeps_its_own(master, client):
     client.kill_task("f", "t")
     assert not master.calls[-1].kill_task.HasField("kill_policy")
+
+
+def test_volumes_are_named_with_their_agent(master, client):
+    disk = reserved_for(Resources.of(disk=40), "ads")
+    volume = volume_on(disk, "v1", "data")
+    client.create_volumes("S1", volume)
+    asked = master.calls[-1].create_volumes
+    assert (asked.agent_id.value, list(asked.volumes)) == ("S1", list(volume.to_proto()))
+    client.destroy_volumes("S1", volume)
+    asked = master.calls[-1].destroy_volumes
+    assert (asked.agent_id.value, list(asked.volumes)) == ("S1", list(volume.to_proto()))
+    client.grow_volume("S1", volume, disk)
+    asked = master.calls[-1].grow_volume
+    assert (asked.agent_id.value, asked.volume) == ("S1", volume.to_proto()[0])
+    assert asked.addition == disk.to_proto()[0]
+    client.shrink_volume("S1", volume, 10.5)
+    asked = master.calls[-1].shrink_volume
+    assert (asked.agent_id.value, asked.volume) == ("S1", volume.to_proto()[0])
+    assert asked.subtract.value == 10.5
 
 
 # --- logs ---------------------------------------------------------------------

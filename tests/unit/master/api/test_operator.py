@@ -93,6 +93,10 @@ ABOUT_SOMEBODY = {
     Call.REMOVE_QUOTA,
     Call.RESERVE_RESOURCES,
     Call.UNRESERVE_RESOURCES,
+    Call.CREATE_VOLUMES,
+    Call.DESTROY_VOLUMES,
+    Call.GROW_VOLUME,
+    Call.SHRINK_VOLUME,
 }
 
 
@@ -100,7 +104,6 @@ ABOUT_SOMEBODY = {
 NOT_THERE = {
     Call.UNKNOWN,
     *(Call.LIST_FILES, Call.READ_FILE),
-    *(Call.CREATE_VOLUMES, Call.DESTROY_VOLUMES, Call.GROW_VOLUME, Call.SHRINK_VOLUME),
     # A stream, and over HTTP only.
     Call.SUBSCRIBE,
 }

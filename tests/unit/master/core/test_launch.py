@@ -260,10 +260,10 @@ def test_a_huge_task_is_refused():
 
 
 def test_an_operation_that_is_not_supported_is_refused_and_the_others_are_done(scene):
-    operations = [Operation(type=Operation.CREATE), launch_of(scene.task("t1"))]
+    operations = [Operation(type=Operation.CREATE_DISK), launch_of(scene.task("t1"))]
     scene.framework.accept([scene.offer], operations)
     (refusal,) = scene.framework.refusals()
-    assert refusal.value == "CREATE"
+    assert refusal.value == "CREATE_DISK"
     assert scene.ordered() == ["t1"]
 
 

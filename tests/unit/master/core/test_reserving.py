@@ -185,8 +185,8 @@ def refined(*pairs):
         (Operation(type=Operation.RESERVE), "is missing"),
         (reserve(EMPTY), "must not be empty"),
         (unreserve(EMPTY), "must not be empty"),
-        (Operation(type=Operation.CREATE), "is not supported by this master"),
-        (Operation(type=Operation.GROW_VOLUME), "is not supported by this master"),
+        (Operation(type=Operation.CREATE), "is missing"),
+        (Operation(type=Operation.CREATE_DISK), "is not supported by this master"),
         (reserve(amount(ADS, ports=(5, 11))), "wanted"),
     ],
 )

@@ -167,6 +167,7 @@ class FakeMaster(OperatorServiceServicer):
         return pb.Response(type=pb.Response.DONE)
 
     _kill_task = _teardown
+    _create_volumes = _destroy_volumes = _grow_volume = _shrink_volume = _teardown
     _deactivate_agent = _reactivate_agent = _mark_agent_gone = _teardown
 
     def _get_maintenance_schedule(self, _):

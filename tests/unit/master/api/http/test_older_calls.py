@@ -149,9 +149,48 @@ async def test_a_form_that_says_something_else_is_a_bad_request(master, path, fo
     assert re.search(why, answer), answer
 
 
-@pytest.mark.parametrize("path", ["/create-volumes", "/master/destroy-volumes"])
-async def test_volumes_are_refused_in_words(master, path):
-    assert await say(master, path, "slaveId=x&resources=[]") == 501
+def a_volume(mb=10, volume_id="v1", **fields):
+    disk = mine(mb, name="disk")
+    where = {"container_path": "data", "mode": "RW"}
+    return {**disk, "disk": {"persistence": {"id": volume_id}, "volume": where}, **fields}
+
+
+async def test_volumes_come_and_go_by_forms(master):
+    agent = master.world.agent(resources="cpus:4;mem:4096;disk:100")
+    disk = {"slaveId": agent.id, "resources": json.dumps([mine(30, name="disk")])}
+    assert await change(master, "/reserve", **disk) == (202, "")
+    form = {"slaveId": agent.id, "volumes": json.dumps([a_volume()])}
+    assert await change(master, "/create-volumes", **form) == (202, "")
+    (row,) = (await master.page("/slaves"))["slaves"]
+    (made,) = [each for each in row["reserved_resources_full"]["ads"] if "disk" in each]
+    assert (made["scalar"]["value"], made["disk"]) == (10.0, a_volume()["disk"])
+    assert row["reserved_resources"]["ads"]["disk"] == 30.0
+    status, why = await change(master, "/create-volumes", **form)
+    assert (status, "has a volume of that id there already" in why) == (400, True)
+    much = {**form, "volumes": json.dumps([a_volume(50, "v2")])}
+    assert (await change(master, "/create-volumes", **much))[0] == 409
+    assert await change(master, "/master/destroy-volumes", **form) == (202, "")
+    status, why = await change(master, "/destroy-volumes", **form)
+    assert (status, "has no such volume" in why) == (400, True)
+
+
+@pytest.mark.parametrize("path", ["/create-volumes", "/destroy-volumes"])
+@pytest.mark.parametrize(
+    ("form", "why"),
+    [
+        ({"volumes": "[]"}, "slaveId: '': is missing"),
+        ({"slaveId": "{agent}", "resources": "[]"}, "volumes: '': is missing"),
+        ({"slaveId": "{agent}", "volumes": "x"}, "volumes.*is no JSON"),
+        ({"slaveId": "{agent}", "volumes": "[]"}, "volumes: '': must not be empty"),
+        ({"slaveId": "{agent}", "volumes": json.dumps([mine(1)])}, "is no persistent volume"),
+        ({"slaveId": "nobody", "volumes": json.dumps([a_volume()])}, "agent 'nobody'"),
+    ],
+)
+async def test_a_form_without_volumes_is_a_bad_request(master, path, form, why):
+    agent = master.world.agent(resources="cpus:4;mem:4096;disk:100")
+    told = {name: value.replace("{agent}", agent.id) for name, value in form.items()}
+    status, answer = await change(master, path, **told)
+    assert (status, bool(re.search(why, answer))) == (400, True), answer
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ async def master():
         (JSON, b'{"type":1}', 400),
         (JSON, b'{"type":"UNKNOWN"}', 501),
         (JSON, b'{"type":"RESERVE_RESOURCES"}', 400),
-        (JSON, b'{"type":"CREATE_VOLUMES"}', 501),
+        (JSON, b'{"type":"CREATE_VOLUMES"}', 400),
         (JSON, b'{"type":"TEARDOWN"}', 400),
         (JSON, b'{"type":"LIST_FILES"}', 400),
         (JSON, b'{"type":"LIST_FILES","list_files":{}}', 400),
@@ -388,3 +388,31 @@ async def test_an_operation_says_whose_role_had_what_it_is_about_and_how_it_went
     assert resource["allocation_info"] == {"role": "ads"}
     assert listed["latest_status"]["state"] == "OPERATION_PENDING"
     assert "statuses" not in listed
+
+
+async def test_volumes_come_change_and_go_and_their_agent_is_told(master):
+    agent = master.world.agent(resources="cpus:4;mem:4096;disk(ads):100")
+    who = {"agent_id": {"value": agent.id}}
+    info = {"type": "STATIC", "role": "ads"}
+    disk = {"name": "disk", "type": "SCALAR", "scalar": {"value": 40}, "reservations": [info]}
+    where = {"container_path": "data", "mode": "RW"}
+    volume = {**disk, "disk": {"persistence": {"id": "v1"}, "volume": where}}
+    ten = {**disk, "scalar": {"value": 10}}
+    made = {**who, "volumes": [volume]}
+    assert await master.call("CREATE_VOLUMES", create_volumes=made) == (202, "")
+    larger = {**who, "volume": volume, "addition": ten}
+    assert await master.call("GROW_VOLUME", grow_volume=larger) == (202, "")
+    grown = {**volume, "scalar": {"value": 50}}
+    smaller = {**who, "volume": grown, "subtract": {"value": 30}}
+    assert await master.call("SHRINK_VOLUME", shrink_volume=smaller) == (202, "")
+    assert agent.orders() == ["APPLY_OPERATION"] * 3
+    _status, found = await master.call("GET_AGENTS")
+    (row,) = found["get_agents"]["agents"]
+    (shown,) = [each for each in row["total_resources"] if "disk" in each]
+    assert (shown["scalar"]["value"], shown["disk"]) == (20.0, volume["disk"])
+    status, why = await master.call("DESTROY_VOLUMES", destroy_volumes=made)
+    assert (status, "the volume v1 has 20 and is taken whole" in why) == (400, True)
+    made["volumes"] = [{**volume, "scalar": {"value": 20}}]
+    assert await master.call("DESTROY_VOLUMES", destroy_volumes=made) == (202, "")
+    assert (await master.call("DESTROY_VOLUMES", destroy_volumes=made))[0] == 400
+    assert (await master.call("GROW_VOLUME", grow_volume=who))[0] == 400
