@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from mesos_py.executor.environment import ExecutorEnvironment
     from mesos_py.matching import Room, match_offers, resources_of
     from mesos_py.plain_containers import plain_container
-    from mesos_py.reservations import reserve, reserved_for, unreserve
+    from mesos_py.reservations import reserve, reserved_for, reserved_in, unreserve
     from mesos_py.resources import Resources
     from mesos_py.scheduler.aio import SchedulerClient
     from mesos_py.scheduler.api import Scheduler
@@ -116,7 +116,9 @@ if TYPE_CHECKING:
         create_volume,
         destroy_volume,
         grow_volume,
+        resized_volume,
         shrink_volume,
+        volume_at,
         volume_on,
         volumes_in,
     )
@@ -139,7 +141,7 @@ _HOMES = {
     "executor.environment": "ExecutorEnvironment",
     "matching": "Room match_offers resources_of",
     "plain_containers": "plain_container",
-    "reservations": "reserve reserved_for unreserve",
+    "reservations": "reserve reserved_for reserved_in unreserve",
     "resources": "Resources",
     "scheduler.aio": "SchedulerClient",
     "scheduler.api": "Scheduler",
@@ -154,7 +156,10 @@ _HOMES = {
         "command_info command_task custom_executor default_executor executor_task "
         "health_command health_http health_tcp launch task_status uri"
     ),
-    "volumes": ("create_volume destroy_volume grow_volume shrink_volume volume_on volumes_in"),
+    "volumes": (
+        "create_volume destroy_volume grow_volume resized_volume shrink_volume volume_at "
+        "volume_on volumes_in"
+    ),
     "v1.types_pb2": (
         "AgentID AgentInfo Attribute CheckInfo CommandInfo ContainerInfo Environment ExecutorID "
         "ExecutorInfo Filters FrameworkID FrameworkInfo HealthCheck InverseOffer KillPolicy Label "
@@ -264,12 +269,15 @@ __all__ = [
     "plain_container",
     "reserve",
     "reserved_for",
+    "reserved_in",
+    "resized_volume",
     "resources_of",
     "short_name",
     "shrink_volume",
     "task_status",
     "unreserve",
     "uri",
+    "volume_at",
     "volume_on",
     "volumes_in",
 ]

@@ -6,7 +6,14 @@ from collections.abc import Mapping
 
 from mesos_py.conversions import conversion_of
 from mesos_py.ids import check_id, check_role
-from mesos_py.reserved import Reservation, key_of, plain_name, stack_of
+from mesos_py.reserved import (
+    Reservation,
+    is_dynamic,
+    is_volume,
+    key_of,
+    plain_name,
+    stack_of,
+)
 from mesos_py.resources import Resources
 from mesos_py.v1.types_pb2 import Offer
 
@@ -62,6 +69,25 @@ def reserved_for(
     return resources.renamed(lambda key: key_of(plain_name(key), (*stack_of(key), last)))
 
 
+def reserved_in(
+    resources: Resources, role: str, *, labels: Mapping[str, str | None] | None = None
+) -> Resources:
+    """What of it, for example of an offer, was reserved for `role` while the agent ran;
+    volumes, which are no longer free for anything else, are not among it.
+
+    labels: only what has these among its labels.
+    """
+    signed = set((labels or {}).items())
+
+    def is_meant(key: str) -> bool:
+        if is_volume(key) or not is_dynamic(key):
+            return False
+        last = stack_of(key)[-1]
+        return last.role == role and signed <= set(last.labels or ())
+
+    return resources.only(is_meant)
+
+
 def checked(operation: Offer.Operation, operation_id: str | None) -> Offer.Operation:
     """The operation with that id: nothing is sent that a master could only refuse."""
     conversion_of(operation)
@@ -70,4 +96,4 @@ def checked(operation: Offer.Operation, operation_id: str | None) -> Offer.Opera
     return operation
 
 
-__all__ = ["reserve", "reserved_for", "unreserve"]
+__all__ = ["reserve", "reserved_for", "reserved_in", "unreserve"]

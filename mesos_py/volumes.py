@@ -7,12 +7,29 @@ that has it among its resources finds it in its sandbox.
 
 from __future__ import annotations
 
+from typing import Final
+
 from mesos_py.errors import InvalidResources
 from mesos_py.persistent import RESOURCE, Volume
 from mesos_py.reservations import checked
-from mesos_py.reserved import is_reserved, is_volume, key_of, plain_name, stack_of, volume_of
-from mesos_py.resources import Resources
+from mesos_py.reserved import (
+    disk_of,
+    is_reserved,
+    key_of,
+    plain_name,
+    role_of,
+    stack_of,
+    volume_of,
+)
+from mesos_py.resources import Resources, to_milli
 from mesos_py.v1.types_pb2 import Offer
+
+# What is called so in the messages is an argument here.
+_ARGUMENTS: Final = {
+    "id": "volume_id",
+    "container_path": "container_path",
+    "principal": "principal",
+}
 
 
 def create_volume(
@@ -51,7 +68,8 @@ def grow_volume(
     volume: Resources, addition: Resources, *, operation_id: str | None = None
 ) -> Offer.Operation:
     """Make a volume larger by `addition`, disk that is reserved in the same way; both as they
-    are offered.  Raises InvalidResources for what cannot be."""
+    are offered.  After it, `resized_volume` is what a task of the same call asks for.  Raises
+    InvalidResources for what cannot be."""
     operation = Offer.Operation(type=Offer.Operation.GROW_VOLUME)
     operation.grow_volume.volume.CopyFrom(_only(volume).to_proto()[0])
     operation.grow_volume.addition.CopyFrom(_only(addition).to_proto()[0])
@@ -72,22 +90,59 @@ def shrink_volume(
 def volume_on(
     disk: Resources, volume_id: str, container_path: str, *, principal: str | None = None
 ) -> Resources:
-    """The volume that `create_volume` makes."""
+    """The volume that `create_volume` makes, which says what is wrong with it."""
     (key,) = _only(disk).names()
     if key != key_of(RESOURCE, stack_of(key)) or not is_reserved(key):
         raise InvalidResources("disk", key, "must be disk that is reserved, and no volume yet")
-    volume = Volume(volume_id, container_path, principal)
-    return disk.renamed(lambda key: key_of(plain_name(key), stack_of(key), volume))
+    return _checked(disk, Volume(volume_id, container_path, principal))
 
 
-def volumes_in(resources: Resources) -> dict[str, Resources]:
-    """The persistent volumes among `resources`, for example of an offer, by their ids."""
-    found = {}
-    for key, milli in resources.scalars.items():
-        volume = volume_of(key) if is_volume(key) else None
-        if volume is not None:
-            found[volume.volume_id] = Resources({key: milli})
+def volume_at(volume: Resources, container_path: str, *, read_only: bool = False) -> Resources:
+    """The same volume, for a task that is to see it at another place than the one that was
+    said when it was made, or is not to write to it."""
+    found = _volume(volume)
+    used = found._replace(container_path=container_path, read_only=read_only)
+    return _checked(volume, used)
+
+
+def resized_volume(volume: Resources, disk_mb: float) -> Resources:
+    """The same volume with so many MB: what it is after `grow_volume` or `shrink_volume`, for
+    a task of the same call."""
+    found = _volume(volume)
+    (key,) = volume.names()
+    return _checked(Resources({disk_of(key): to_milli(RESOURCE, disk_mb)}), found)
+
+
+def volumes_in(resources: Resources, role: str | None = None) -> dict[str, Resources]:
+    """The persistent volumes among `resources`, for example of an offer, by their ids.
+
+    role: those of this role only.  Without it, an id that both the role of an offer and one
+        above it have there is that of the narrower role.
+    """
+    found: dict[str, Resources] = {}
+    for key in sorted(resources.scalars, key=lambda key: role_of(key).count("/")):
+        volume = volume_of(key)
+        if volume is not None and role in (None, role_of(key)):
+            found[volume.volume_id] = Resources({key: resources.scalars[key]})
     return found
+
+
+def _volume(resources: Resources) -> Volume:
+    (key,) = _only(resources).names()
+    found = volume_of(key)
+    if found is None:
+        raise InvalidResources("volume", key, "is no persistent volume")
+    return found
+
+
+def _checked(disk: Resources, volume: Volume) -> Resources:
+    made = disk.renamed(lambda key: key_of(plain_name(key), stack_of(key), volume))
+    try:
+        Resources.from_proto("volume", made.to_proto())
+    except InvalidResources as error:
+        argument = _ARGUMENTS.get(error.field.rpartition(".")[2], error.field)
+        raise InvalidResources(argument, error.value, error.reason) from None
+    return made
 
 
 def _only(resources: Resources) -> Resources:
@@ -100,7 +155,9 @@ __all__ = [
     "create_volume",
     "destroy_volume",
     "grow_volume",
+    "resized_volume",
     "shrink_volume",
+    "volume_at",
     "volume_on",
     "volumes_in",
 ]

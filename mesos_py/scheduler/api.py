@@ -153,7 +153,7 @@ class Scheduler:
         """
 
     def operation_update(self, driver: SchedulerDriver, status: OperationStatus) -> None:
-        """What became of an operation that has an id (`mesos_py.reserve`, `unreserve`).
+        """What became of an operation that has an id (`mesos_py.reserve`, `create_volume` ...).
 
         OPERATION_FINISHED is told once its agent has written it down, and again until it
         is acknowledged, which happens when this method returns (or by

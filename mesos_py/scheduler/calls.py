@@ -162,11 +162,13 @@ class SchedulerCalls:
     ) -> None:
         """Like `launch_tasks`, with operations; they are carried out in order.
 
-        `mesos_py.launch`, `reserve` and `unreserve` make them; each may rest on what those
-        before it have made, also a launch on what is reserved here.  What is wrong with one
-        concerns it alone: its tasks get a `status_update`, others a `call_refused`, and an
-        `operation_update` with OPERATION_ERROR if they have an id.  What is reserved is
-        offered again at once; it stays reserved when the framework is gone.
+        `mesos_py.launch`, `reserve`, `unreserve`, `create_volume`, `destroy_volume`,
+        `grow_volume` and `shrink_volume` make them; each may rest on what those before it
+        have made, also a launch on what is reserved, or on a volume that is made, here.  What
+        is wrong with one concerns it alone: its tasks get a `status_update`, others a
+        `call_refused`, and an `operation_update` with OPERATION_ERROR if they have an id.
+        What is reserved is offered again at once; it stays reserved when the framework is
+        gone.
         """
         ids, checked = checks.offer_ids_of(offers), checks.filters_of(filters)
         with self._shared as session:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mesos_py import reserve, reserved_for, unreserve
+from mesos_py import reserve, reserved_for, reserved_in, unreserve
 from mesos_py.errors import Conflict, InvalidResources, InvalidValue
 from mesos_py.reserved import Reservation
 from mesos_py.resources import EMPTY, Resources
@@ -15,6 +15,7 @@ from mesos_py.v1.types_pb2 import (
     OPERATION_FINISHED,
     UUID,
     AgentID,
+    Offer,
     OperationID,
     OperationStatus,
 )
@@ -58,6 +59,19 @@ def test_what_is_reserved_already_is_refined():
     static = amount((Reservation("ads"),), cpus=2)
     stack = (Reservation("ads"), Reservation("ads/x", "dynamic"))
     assert reserved_for(static, "ads/x") == amount(stack, cpus=2)
+
+
+def test_what_was_reserved_is_found_again_by_role_and_labels():
+    labelled = reserved_for(TWO, "ads", principal="alice", labels={"for": "db", "a": "1"})
+    other = reserved_for(Resources.of(cpus=1, ports=[(1, 9)]), "ads", labels={"for": "web"})
+    refined = reserved_for(other, "ads/x", labels={"for": "db"})
+    static = amount((Reservation("ads"),), cpus=3)
+    offered = labelled + other + refined + static + TWO + reserving.volume(by("ads"), 64)
+    assert reserved_in(offered, "ads") == labelled + other
+    assert reserved_in(offered, "ads", labels={"for": "db"}) == labelled
+    assert reserved_in(offered, "ads/x", labels={"for": "db"}) == refined
+    assert not reserved_in(offered, "ads", labels={"for": "mail"})
+    assert unreserve(reserved_in(offered, "ads")).type == Offer.Operation.UNRESERVE
 
 
 @pytest.mark.parametrize(
