@@ -7,7 +7,7 @@ too, and a new master learns it from the agent.  An operation without an id is s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from master.core.cluster import Cluster
@@ -57,10 +57,23 @@ class Waiting(NamedTuple):
         return then
 
 
+def resources_of(operation: pb.Offer.Operation) -> Iterator[pb.Resource]:
+    """What is named in an operation that changes what an agent has."""
+    yield from operation.reserve.resources
+    yield from operation.unreserve.resources
+    yield from operation.create.volumes
+    yield from operation.destroy.volumes
+    if operation.HasField("grow_volume"):
+        yield operation.grow_volume.volume
+        yield operation.grow_volume.addition
+    if operation.HasField("shrink_volume"):
+        yield operation.shrink_volume.volume
+
+
 def allocate(operation: pb.Offer.Operation, role: str) -> None:
     """Say of the resources of a framework's operation for which role it had them, where the
     framework has not: agents, operators and later masters read it there, as in Mesos."""
-    for resource in (*operation.reserve.resources, *operation.unreserve.resources):
+    for resource in resources_of(operation):
         if not resource.allocation_info.role:
             resource.allocation_info.role = role
 

@@ -9,7 +9,7 @@ reserved, and that is taken over.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
 from master.core import offers as offering
@@ -101,21 +101,11 @@ def _require_kind(operation: pb.Offer.Operation) -> None:
 
 
 def _require_role_of_offer(operation: pb.Offer.Operation, role: str) -> None:
-    for resource in _named_by(operation):
+    for resource in operations.resources_of(operation):
         given = resource.allocation_info.role
         if given not in ("", role):
             where = f"resources.{resource.name}.allocation_info.role"
             raise InvalidValue(where, given, f"the offers are of {role}")
-
-
-def _named_by(operation: pb.Offer.Operation) -> Iterator[pb.Resource]:
-    yield from operation.reserve.resources
-    yield from operation.unreserve.resources
-    yield from operation.create.volumes
-    yield from operation.destroy.volumes
-    yield operation.grow_volume.volume
-    yield operation.grow_volume.addition
-    yield operation.shrink_volume.volume
 
 
 class Told(NamedTuple):

@@ -9,12 +9,13 @@ import pytest
 
 from master.api.http.writing import as_mesos
 from mesos_py import logs
+from mesos_py.reserved import Reservation
 from mesos_py.v1 import operator_pb2 as op
 from mesos_py.v1 import types_pb2 as pb
 from mesos_py.version import MESOS_VERSION
 from tests.kit.master_http import JSON, http_master
 from tests.kit.raw_http import connected
-from tests.kit.reserving import amount, by, reserve
+from tests.kit.reserving import amount, by, create, destroy, grow, reserve, shrink, volume
 
 GET_HEALTH = b'{"type":"GET_HEALTH"}'
 PROTOBUF = "application/x-protobuf"
@@ -388,6 +389,29 @@ async def test_an_operation_says_whose_role_had_what_it_is_about_and_how_it_went
     assert resource["allocation_info"] == {"role": "ads"}
     assert listed["latest_status"]["state"] == "OPERATION_PENDING"
     assert "statuses" not in listed
+
+
+async def test_operations_on_volumes_say_whose_role_had_them_as_well(master):
+    master.world.agent(resources="cpus:4;mem:4096;disk(ads):100")
+    framework = master.world.framework(role="ads")
+    stack = (Reservation("ads"),)
+    operations = [
+        create(volume(stack, 20), "1"),
+        grow(volume(stack, 20), amount(stack, disk=10), "2"),
+        shrink(volume(stack, 30), 5, "3"),
+        destroy(volume(stack, 25), "4"),
+    ]
+    framework.accept(framework.offers(), operations)
+    _status, found = await master.call("GET_OPERATIONS")
+    listed = {each["info"]["type"]: each["info"] for each in found["get_operations"]["operations"]}
+    named = [
+        *listed["CREATE"]["create"]["volumes"],
+        listed["GROW_VOLUME"]["grow_volume"]["volume"],
+        listed["GROW_VOLUME"]["grow_volume"]["addition"],
+        listed["SHRINK_VOLUME"]["shrink_volume"]["volume"],
+        *listed["DESTROY"]["destroy"]["volumes"],
+    ]
+    assert [each["allocation_info"] for each in named] == [{"role": "ads"}] * 5
 
 
 async def test_volumes_come_change_and_go_and_their_agent_is_told(master):
