@@ -143,8 +143,6 @@ class _Played:
         scheduler = Scheduler(own_name, self._rates.slots, revives=whose == "mesos")
         await scheduler.subscribe(server.address, media)
         await self._window(whose, form, "offers", scheduler, server)
-        if "mesos" in self._servers:
-            await self._reconciled(whose, form, scheduler, server)
         scheduler.launching = True
         await self._until(lambda: scheduler.launched == tasks, scheduler)
         scheduler.say("SUPPRESS")
@@ -152,6 +150,9 @@ class _Played:
         self._telling = False
         await self._until(lambda: scheduler.finished == tasks, scheduler)
         self._telling = True
+        if "mesos" in self._servers:
+            # Nothing is offered meanwhile.
+            await self._reconciled(whose, form, scheduler, server)
         scheduler.say("TEARDOWN")
         # Its answer is the end of the stream.
         await until(lambda: bool(scheduler.trouble()), lambda: "")
