@@ -58,12 +58,19 @@ def loads(kind: type[M], data: bytes, where: str = "body") -> M:
 
 def _complete(message: Any) -> None:
     needs = _needs(message.DESCRIPTOR)
+    made_up = False
     for name, value in needs.scalars:
         if not message.HasField(name):
             setattr(message, name, value)
+            made_up = True
+    # Often that was all, and to look for it in Python takes longer.
+    if made_up and message.IsInitialized():
+        return
     for name in needs.one:
         if message.HasField(name):
-            _complete(getattr(message, name))
+            child = getattr(message, name)
+            if not child.IsInitialized():
+                _complete(child)
     for name in needs.many:
         for item in getattr(message, name):
             _complete(item)

@@ -133,7 +133,7 @@ def loads(kind: type[M], text: bytes, where: str = "body") -> M:
 def parsed(text: bytes, where: str = "body") -> dict[str, Any]:
     """A JSON text that holds an object.  Raises InvalidValue."""
     try:
-        content = json.loads(text.decode(), parse_constant=_no_constant)
+        content = _DECODER.decode(text.decode())
     except RecursionError:
         raise InvalidValue(where, text[:40], "is nested too deep") from None
     except ValueError as error:
@@ -152,6 +152,10 @@ def from_object(kind: type[M], content: dict[str, Any], where: str = "body") -> 
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON; as text it is a number")
+
+
+# `json.loads` makes one for each text.
+_DECODER: Final = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def _fill(message: Message, content: dict[str, Any], prefix: str, depth: int, where: str) -> None:

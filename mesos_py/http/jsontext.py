@@ -36,8 +36,9 @@ class _Plan:
     __slots__ = ("always", "kept", "writers")
 
     def __init__(self, kept: bool) -> None:
-        # By number: the member's name, quoted and with its colon, and how its value is written.
-        self.writers: dict[int, tuple[str, Write]] = {}
+        # By number: the member's name, quoted and with its colon, how its value is written,
+        # and whether it is one of `always`.
+        self.writers: dict[int, tuple[str, Write, bool]] = {}
         # What is there also when it is not set: the number, and the member as text.
         self.always: list[tuple[int, str]] = []
         # By the message's bytes: its text.  None: not kept.
@@ -73,26 +74,29 @@ def _planned(descriptor: Any, ours: bool, made: _Made) -> _Plan:
         # Known before it is complete: a message may have others of its kind in it.
         plan = made[descriptor, ours] = _Plan(descriptor in _KEPT)
         fields = fields_of(descriptor)
-        for of in fields.by_number.values():
-            if ours or of.number < OURS:
-                plan.writers[of.number] = f"{_quoted(of.name)}:", _writer(of, ours, made)
         for of, value in fields.written:
             member = f"{_quoted(of.name)}:{_single(of, ours, made)(value)}"
             plan.always.append((of.number, member))
+        always = {number for number, _ in plan.always}
+        for of in fields.by_number.values():
+            if ours or of.number < OURS:
+                writer = _writer(of, ours, made)
+                plan.writers[of.number] = f"{_quoted(of.name)}:", writer, of.number in always
     return plan
 
 
 def _text(message: Message, plan: _Plan) -> str:
     writers, always = plan.writers, plan.always
-    fields = message.ListFields()
-    parts = []
-    for descriptor, value in fields:
+    parts, given = [], 0
+    for descriptor, value in message.ListFields():
         known = writers.get(descriptor.number)
         if known is not None:
-            parts.append(known[0] + known[1](value))
-    if always:
-        given = {each.number for each, _ in fields if each.number in writers}
-        parts += [member for number, member in always if number not in given]
+            head, write, counts = known
+            parts.append(head + write(value))
+            given += counts
+    if given < len(always):
+        there = {each.number for each, _ in message.ListFields() if each.number in writers}
+        parts += [member for number, member in always if number not in there]
     return "{" + ",".join(parts) + "}"
 
 

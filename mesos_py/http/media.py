@@ -37,7 +37,8 @@ class Media(enum.Enum):
 RECORDIO: Final = "application/recordio"
 # A weight of nothing.
 _NEVER: Final = re.compile(r"q\s*=\s*0(\.0*)?")
-_OFFERED: Final = tuple(media.value for media in Media)
+_OF_VALUE: Final = {media.value: media for media in Media}
+_OFFERED: Final = tuple(_OF_VALUE)
 
 
 def content_media(headers: Mapping[str, str], name: str = "Content-Type") -> Media:
@@ -48,9 +49,9 @@ def content_media(headers: Mapping[str, str], name: str = "Content-Type") -> Med
     given = headers.get(name)
     if given is None:
         raise HttpRefusal(400, f"{name}: is missing; give one of {', '.join(_OFFERED)}")
-    for media in Media:
-        if given == media.value:
-            return media
+    media = _OF_VALUE.get(given)
+    if media is not None:
+        return media
     raise HttpRefusal(415, f"{name}: {given[:100]!r}: must be one of {', '.join(_OFFERED)}")
 
 
