@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.checks.command import CommandProbes, end_leftovers
-from agent.containers import adrift, sandbox, settling, wire
+from agent.containers import adrift, sandbox, settling, volume_links, wire
 from agent.containers.events import ProbedContainerEvents
 from agent.containers.held import Held, Phase
 from agent.containers.isolating import Isolating, described
@@ -33,6 +33,7 @@ from agent.containers.settling import LOST_AT_START, UNSEEN
 from agent.containers.spawn import StartRequest
 from agent.containers.strays import Strays, just_started
 from agent.containers.users import User, Users
+from agent.containers.volume_links import Place
 from agent.containers.warden import OnAgentLoss
 from agent.containers.warden_client import WardenClient, attach, forget_word
 from agent.containers.within import Within
@@ -40,6 +41,7 @@ from agent.core.effects import ContainerSpec, Signal
 from agent.core.nested import is_mark
 from agent.core.records import Exit
 from agent.core.recovery import SavedContainer
+from agent.core.sandbox_paths import links_of
 from agent.fetcher.fetcher import Fetcher
 from agent.isolation.base import NOTHING, Limitation, Preparation
 from mesos_py import logs
@@ -191,7 +193,8 @@ class Launcher:
 
     def _go_on(self, container: Held, spec: ContainerSpec) -> None:
         user = self.users.known(spec.user)
-        if user is not None and not self.isolating.active:
+        plain = spec.container is None or not spec.container.volumes
+        if user is not None and not self.isolating.active and plain:
             self._request(container, spec, user, NOTHING)
             return
         future = self.isolating.run(spec.container_id, lambda: self._prepare(spec))
@@ -259,14 +262,17 @@ class Launcher:
     def _prepare(self, spec: ContainerSpec) -> tuple[User, Preparation]:
         """In a thread.  Raises MesosPyError, OSError, or what an isolator raises."""
         user = self.users.find(spec.user)
-        if not self.isolating.active:
+        links = links_of("container", spec.container or pb.ContainerInfo())
+        if not self.isolating.active and not links:
             return user, NOTHING
+        where = "/".join((self._work_dir, *spec.sandbox))
         with (
             sandbox.opened(self._work_dir) as root,
-            sandbox.closing(sandbox.create(root, spec.sandbox, user.uid, user.gid)),
+            sandbox.closing(sandbox.create(root, spec.sandbox, user.uid, user.gid)) as here,
         ):
-            pass
-        where = "/".join((self._work_dir, *spec.sandbox))
+            volume_links.show(links, Place(here, where, user.uid, user.gid))
+        if not self.isolating.active:
+            return user, NOTHING
         return user, self.isolating.prepare(described(spec, where, user.uid, user.gid))
 
     def _prepared(

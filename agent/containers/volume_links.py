@@ -12,16 +12,13 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from agent.containers.sandbox import CONTAINERS, STDERR, STDOUT, TASKS, closing
+from agent.containers.sandbox import closing
+from agent.core.sandbox_paths import MAX_DEPTH, Link, names_beneath, names_of_link
 from mesos_py.errors import InvalidValue
-
-# More directories in one another are nobody's volume.
-MAX_DEPTH: Final = 64
-# What the agent itself puts into sandboxes.
-_RESERVED: Final = frozenset({STDOUT, STDERR, TASKS, CONTAINERS})
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Nobody but us gets into what is not given away yet.
@@ -29,31 +26,29 @@ _NEW: Final = 0o700
 _MADE: Final = 0o755
 
 
-def names_beneath(field: str, path: str) -> tuple[str, ...]:
-    """The names that a path beneath a directory is made of.  Pure.
+@dataclass(frozen=True)
+class Place:
+    """A sandbox: opened, its path, and to whom belongs what is made in it."""
 
-    Raises InvalidValue, with `field`, for one that may lead out of it or to itself.
+    fd: int
+    path: str
+    uid: int
+    gid: int
+
+
+def show(links: Iterable[Link], own: Place, parent: Place | None = None) -> None:
+    """Make the links in the sandbox `own`, and what they lead to where it is missing.
+
+    `parent`: the sandbox that links of volumes of the parent lead to.  Raises InvalidValue
+    for one that cannot be made; those before it are left.
     """
-    if path.startswith("/"):
-        raise InvalidValue(field, path, "must be a path beneath the sandbox, not an absolute one")
-    if "\0" in path:
-        raise InvalidValue(field, path, "must not contain a NUL character")
-    names = tuple(name for name in path.split("/") if name not in ("", "."))
-    if not names:
-        raise InvalidValue(field, path, "must be a path beneath the sandbox")
-    if ".." in names:
-        raise InvalidValue(field, path, "must not contain '..'")
-    if len(names) > MAX_DEPTH:
-        raise InvalidValue(field, path, f"must not be more than {MAX_DEPTH} directories deep")
-    return names
-
-
-def names_of_link(field: str, container_path: str) -> tuple[str, ...]:
-    """As `names_beneath`, of a place where a link may be.  Pure."""
-    names = names_beneath(field, container_path)
-    if names[0] in _RESERVED:
-        raise InvalidValue(field, container_path, "is where the agent has something of its own")
-    return names
+    for link in links:
+        place = parent if link.of_parent else own
+        assert place is not None
+        make_source(place.fd, link.path, place.uid, place.gid, field=link.path_field)
+        target = "/".join((place.path, *names_beneath(link.path_field, link.path)))
+        at = f"{link.where}.container_path"
+        link_volume(own.fd, link.container_path, target, own.uid, own.gid, field=at)
 
 
 def link_volume(
@@ -154,4 +149,12 @@ def _target(parent: int, name: str) -> str | None:
         return None
 
 
-__all__ = ["MAX_DEPTH", "link_volume", "make_source", "names_beneath", "names_of_link"]
+__all__ = [
+    "MAX_DEPTH",
+    "Place",
+    "link_volume",
+    "make_source",
+    "names_beneath",
+    "names_of_link",
+    "show",
+]

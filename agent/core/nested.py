@@ -12,15 +12,13 @@ from typing import Any, Final
 from agent.core import environment
 from agent.core.environment import CONTAINER_ID, DEFAULT_PATH
 from agent.core.launch import argv_of
-from agent.core.records import Executor
+from agent.core.records import CONTAINERS, Executor
 from agent.core.state import AgentState
 from mesos_py.errors import InvalidValue
 from mesos_py.v1 import types_pb2 as pb
 
 # So many in one another, the outermost included.
 MAX_DEPTH: Final = 8
-# In the sandbox of a container: the directories of those within it.
-CONTAINERS: Final = "containers"
 
 # Of a terminal, in each direction.
 MAX_SIZE: Final = 65_535

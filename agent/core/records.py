@@ -17,6 +17,8 @@ from mesos_py.v1 import types_pb2 as pb
 
 # Beneath it each task of the agent's own executor has a directory, in the sandbox of that.
 TASKS: Final = "tasks"
+# In the sandbox of a container: the directories of those within it.
+CONTAINERS: Final = "containers"
 
 State: TypeAlias = pb.TaskState.ValueType
 Reason: TypeAlias = pb.TaskStatus.Reason.ValueType

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Final
 
+from agent.core.sandbox_paths import links_of
+from mesos_py.errors import InvalidValue
 from mesos_py.v1 import types_pb2 as pb
 
 _NO_IMAGE: Final = pb.ContainerInfo.MesosInfo()
@@ -46,8 +48,18 @@ def _missing_in_group(task: pb.TaskInfo) -> str | None:
     for asked, value in task.container.ListFields():
         if asked.name == "network_infos" and not _asks_for_network(task.container):
             continue
-        if asked.name != "type" and not (asked.name == "mesos" and value == _NO_IMAGE):
+        plain = asked.name in ("type", "volumes")
+        if not plain and not (asked.name == "mesos" and value == _NO_IMAGE):
             return f"tasks of a group have nothing of their own but a sandbox {whose}: {asked.name}"
+    lacking = _missing_volume(task.container, in_group=True)
+    return f"{lacking} {whose}" if lacking is not None else None
+
+
+def _missing_volume(container: pb.ContainerInfo, *, in_group: bool = False) -> str | None:
+    try:
+        links_of("container", container, in_group=in_group)
+    except InvalidValue as error:
+        return error.message
     return None
 
 
@@ -58,8 +70,8 @@ def _missing_for_container(container: pb.ContainerInfo, provided: Set[str]) -> s
         if "docker" in provided:
             return None  # what else it asks for is checked by who knows what docker can do
         return f"this agent runs no docker containers (asked for {container.docker.image!r})"
-    if container.volumes:
-        return f"this agent mounts no volumes (asked for {container.volumes[0].container_path!r})"
+    if (lacking := _missing_volume(container)) is not None:
+        return lacking
     if _asks_for_network(container) and "networks" not in provided:
         return "this agent has no networks besides the host's (--isolation network)"
     if container.HasField("rlimit_info") and "rlimits" not in provided:
@@ -79,7 +91,8 @@ def _missing_for_any(container: pb.ContainerInfo) -> str | None:
         )
     if container.HasField("tty_info"):
         return "this agent gives containers no terminal (asked for tty_info)"
-    for volume in container.volumes:
+    in_docker = container.volumes if container.type == pb.ContainerInfo.DOCKER else ()
+    for volume in in_docker:
         for name in ("image", "source"):
             if volume.HasField(name):
                 return f"this agent mounts no {name} (asked for at {volume.container_path!r})"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from agent.core import environment
+from agent.core import environment, sandbox_paths
 from agent.core.launch import argv_of
 from agent.core.records import TASKS
+from agent.core.sandbox_paths import Link
 from mesos_py.v1 import types_pb2 as pb
 
 # By this variable a process is known that has left its task's process group.
@@ -27,6 +28,11 @@ _OF_EXECUTORS: Final = frozenset(
 def sandbox_of(task: pb.TaskInfo) -> tuple[str, ...]:
     """Beneath that of the executor."""
     return (TASKS, task.task_id.value)
+
+
+def links_of(task: pb.TaskInfo) -> list[Link]:
+    """How its volumes are shown in its sandbox.  Raises InvalidValue."""
+    return sandbox_paths.links_of("container", task.container, in_group=True)
 
 
 def user_of(task: pb.TaskInfo, framework: pb.FrameworkInfo) -> str:

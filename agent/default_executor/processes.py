@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from agent.containers import sandbox, volume_links
 from agent.containers.processes import (
     UNSURE_RETRY_S,
     Processes,
@@ -17,6 +19,7 @@ from agent.containers.processes import (
 )
 from agent.containers.spawn import Spawner, StartError, StartRequest
 from agent.containers.users import User, Users
+from agent.containers.volume_links import Place
 from agent.core.records import Exit
 from agent.default_executor import description
 from agent.default_executor.fetching import Fetching
@@ -88,6 +91,7 @@ class TaskProcesses:
         try:
             user = self._users.find(user_name)
             self._let_pass(user)
+            self._link_volumes(task, user)
             executable, argv = description.program_of(task)
             request = StartRequest(
                 id=task_id,
@@ -115,6 +119,22 @@ class TaskProcesses:
         found = Path(self._directory).stat()
         if user.uid not in (0, found.st_uid) and found.st_mode & _PASSABLE != _PASSABLE:
             Path(self._directory).chmod(stat.S_IMODE(found.st_mode) | _PASSABLE)
+
+    def _link_volumes(self, task: pb.TaskInfo, user: User) -> None:
+        """Raises InvalidValue, OSError."""
+        links = description.links_of(task)
+        if not links:
+            return
+        parts = description.sandbox_of(task)
+        where = "/".join((self._directory, *parts))
+        with (
+            sandbox.opened(self._directory) as ours,
+            sandbox.closing(sandbox.create(ours, parts, user.uid, user.gid)) as here,
+        ):
+            # What tasks share belongs to whom our own sandbox does (Mesos).
+            owner = os.fstat(ours)
+            parent = Place(ours, self._directory, owner.st_uid, owner.st_gid)
+            volume_links.show(links, Place(here, where, user.uid, user.gid), parent)
 
     def _may_fetch(self, pid: int) -> bool:
         """Those processes lead sessions, and are waited for by the fetch."""

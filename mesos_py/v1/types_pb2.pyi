@@ -3439,19 +3439,67 @@ class Volume(_message.Message):
         HOST_PATH: Volume.Source.Type.ValueType  # 4
         CSI_VOLUME: Volume.Source.Type.ValueType  # 5
 
+        @_typing.final
+        class SandboxPath(_message.Message):
+            """A directory of the container's own sandbox, or of that of the one it is in."""
+
+            DESCRIPTOR: _descriptor.Descriptor
+
+            class _Type:
+                ValueType = _typing.NewType("ValueType", _builtins.int)
+                V: _TypeAlias = ValueType  # noqa: Y015
+
+            class _TypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Volume.Source.SandboxPath._Type.ValueType], _builtins.type):
+                DESCRIPTOR: _descriptor.EnumDescriptor
+                UNKNOWN: Volume.Source.SandboxPath._Type.ValueType  # 0
+                SELF: Volume.Source.SandboxPath._Type.ValueType  # 1
+                PARENT: Volume.Source.SandboxPath._Type.ValueType  # 2
+
+            class Type(_Type, metaclass=_TypeEnumTypeWrapper): ...
+            UNKNOWN: Volume.Source.SandboxPath.Type.ValueType  # 0
+            SELF: Volume.Source.SandboxPath.Type.ValueType  # 1
+            PARENT: Volume.Source.SandboxPath.Type.ValueType  # 2
+
+            TYPE_FIELD_NUMBER: _builtins.int
+            PATH_FIELD_NUMBER: _builtins.int
+            type: Global___Volume.Source.SandboxPath.Type.ValueType
+            path: _builtins.str
+            def __init__(
+                self,
+                *,
+                type: Global___Volume.Source.SandboxPath.Type.ValueType | None = ...,
+                path: _builtins.str = ...,
+            ) -> None: ...
+            _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "type", b"type"]  # noqa: Y015
+            def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+            _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "path", b"path", "type", b"type"]  # noqa: Y015
+            def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+            _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
+            _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015
+            def WhichOneof(self, oneof_group: _WhichOneofArgType__type) -> _WhichOneofReturnType__type | None: ...
+
         TYPE_FIELD_NUMBER: _builtins.int
+        SANDBOX_PATH_FIELD_NUMBER: _builtins.int
         type: Global___Volume.Source.Type.ValueType
+        @_builtins.property
+        def sandbox_path(self) -> Global___Volume.Source.SandboxPath: ...
         def __init__(
             self,
             *,
             type: Global___Volume.Source.Type.ValueType | None = ...,
+            sandbox_path: Global___Volume.Source.SandboxPath | None = ...,
         ) -> None: ...
-        _HasFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "type", b"type"]  # noqa: Y015
+        _HasFieldArgType: _TypeAlias = _typing.Literal["_sandbox_path", b"_sandbox_path", "_type", b"_type", "sandbox_path", b"sandbox_path", "type", b"type"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["_type", b"_type", "type", b"type"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["_sandbox_path", b"_sandbox_path", "_type", b"_type", "sandbox_path", b"sandbox_path", "type", b"type"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        _WhichOneofReturnType__sandbox_path: _TypeAlias = _typing.Literal["sandbox_path"]  # noqa: Y015
+        _WhichOneofArgType__sandbox_path: _TypeAlias = _typing.Literal["_sandbox_path", b"_sandbox_path"]  # noqa: Y015
         _WhichOneofReturnType__type: _TypeAlias = _typing.Literal["type"]  # noqa: Y015
         _WhichOneofArgType__type: _TypeAlias = _typing.Literal["_type", b"_type"]  # noqa: Y015
+        @_typing.overload
+        def WhichOneof(self, oneof_group: _WhichOneofArgType__sandbox_path) -> _WhichOneofReturnType__sandbox_path | None: ...
+        @_typing.overload
         def WhichOneof(self, oneof_group: _WhichOneofArgType__type) -> _WhichOneofReturnType__type | None: ...
 
     MODE_FIELD_NUMBER: _builtins.int

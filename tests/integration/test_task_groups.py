@@ -22,13 +22,14 @@ from mesos_py.tasks import (
     health_command,
 )
 from mesos_py.v1 import operator_pb2 as op
-from mesos_py.v1.types_pb2 import CheckInfo, ExecutorInfo, TaskStatus
+from mesos_py.v1.types_pb2 import CheckInfo, ContainerInfo, ExecutorInfo, TaskStatus, Volume
 from tests.kit import echo_executor
 from tests.kit.cluster import Cluster
 from tests.kit.framework import Framework
 from tests.kit.recorder import PATIENCE_S
 from tests.kit.waiting import gone, until
 
+SandboxPath = Volume.Source.SandboxPath
 ECHO = [sys.executable, echo_executor.__file__]
 
 
@@ -237,6 +238,49 @@ def test_a_kill_stops_what_is_fetched(cluster, framework):
             assert status.message == "Killed before it was started"
             framework.status("runs", TASK_KILLED)
     assert framework.states("fetches") == ["STARTING", "KILLED"]
+
+
+def volume(container_path: str, kind: SandboxPath.Type.ValueType, path: str) -> ContainerInfo:
+    source = Volume.Source(type=Volume.Source.SANDBOX_PATH)
+    source.sandbox_path.type, source.sandbox_path.path = kind, path
+    shown = Volume(container_path=container_path, mode=Volume.RW, source=source)
+    return ContainerInfo(type=ContainerInfo.MESOS, volumes=[shown])
+
+
+def test_tasks_share_a_directory_of_their_executors_sandbox(cluster, framework):
+    offer = framework.offer()
+    says = "echo hello >ours/new; mv ours/new ours/said"
+    reads = "until test -e a/theirs/said; do sleep 0.02; done; cat a/theirs/said"
+    tasks = []
+    for name, command, where in (("says", says, "ours"), ("reads", reads, "a/theirs")):
+        task = command_task(name, name, offer, command, cpus=0.3, mem=32)
+        task.container.CopyFrom(volume(where, SandboxPath.PARENT, "data/shared"))
+        tasks.append(task)
+    framework.driver.launch_group(offer, default_executor("pod"), tasks, filters=0)
+    framework.status("reads", TASK_FINISHED)
+    assert output(cluster, framework, "reads") == "hello\n"
+    framework.status("says", TASK_FINISHED)
+
+
+def test_a_volume_that_is_in_the_way_of_another_fails_its_group(framework):
+    offer = framework.offer()
+    task = command_task("bad", "bad", offer, "true", cpus=0.3, mem=32)
+    task.container.CopyFrom(volume("data", SandboxPath.SELF, "data"))
+    other = command_task("other", "other", offer, STAY, cpus=0.3, mem=32)
+    framework.driver.launch_group(offer, default_executor("pod"), [other, task], filters=0)
+    status = framework.status("bad", TASK_FAILED)
+    text = "container.volumes[0].container_path: 'data': something else is there already"
+    assert status.message == text
+    framework.status("other", TASK_KILLED)
+
+
+def test_a_command_task_has_volumes_in_its_own_sandbox(cluster, framework):
+    offer = framework.offer()
+    task = command_task("alone", "alone", offer, "echo x >a/shown/f; cat d/f", cpus=1, mem=32)
+    task.container.CopyFrom(volume("a/shown", SandboxPath.SELF, "d"))
+    framework.driver.launch_tasks(offer, [task], filters=0)
+    framework.status("alone", TASK_FINISHED)
+    assert output(cluster, framework, "alone") == "x\n"
 
 
 @pytest.mark.needs("root")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.containers import sandbox, volume_links
+from agent.core.sandbox_paths import Link
 from mesos_py.errors import InvalidValue
 
 ME = (os.getuid(), os.getgid())
@@ -143,6 +144,37 @@ def test_a_source_that_is_there_is_not_looked_into(opened, place, outside, kind)
 def test_a_name_that_no_file_can_have_is_refused_in_words(opened):
     with pytest.raises(InvalidValue, match="cannot be made: File name too long"):
         volume_links.link_volume(opened, "x" * 300, "/v", *ME)
+
+
+def volume(container_path: str, path: str, *, of_parent: bool = False) -> Link:
+    return Link("volumes[3]", "volumes[3].path", container_path, path, of_parent)
+
+
+def test_volumes_lead_into_the_own_sandbox_or_the_parents(opened, place, tmp_path, outside):
+    own = volume_links.Place(opened, str(place), *ME)
+    with sandbox.opened(str(outside)) as fd:
+        parent = volume_links.Place(fd, str(outside), *ME)
+        links = [volume("mine", "a/b"), volume("x/ours", "./shared/", of_parent=True)]
+        for _ in range(2):  # a start that has come as far as this may be repeated
+            volume_links.show(links, own, parent)
+    assert (place / "mine").readlink() == place / "a/b"
+    assert (place / "x/ours").readlink() == outside / "shared"
+    (place / "x/ours/file").write_text("seen")
+    assert (outside / "shared/file").read_text() == "seen"
+
+
+def test_a_volume_that_is_what_it_leads_to_is_refused(opened, place):
+    own = volume_links.Place(opened, str(place), *ME)
+    with pytest.raises(InvalidValue, match=r"volumes\[3\]\.container_path: 'data': something"):
+        volume_links.show([volume("data", "data")], own)
+
+
+def test_a_volume_whose_path_a_task_has_made_a_link_is_refused(opened, place, outside):
+    (place / "a").symlink_to(outside)
+    own = volume_links.Place(opened, str(place), *ME)
+    with pytest.raises(InvalidValue, match=r"volumes\[3\]\.path: 'a/b': leads over a link"):
+        volume_links.show([volume("data", "a/b")], own)
+    assert not list(outside.iterdir())
 
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="root gives directories away")

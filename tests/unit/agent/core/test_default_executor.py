@@ -102,11 +102,12 @@ def test_each_task_has_a_directory_in_its_sandbox(world):
     [
         (
             {"container": pb.ContainerInfo(volumes=[pb.Volume(container_path="v")])},
-            "nothing of their own but a sandbox (asked by task 'b'): volumes",
+            "container.volumes[0]: 'neither': must have either a host_path or a source "
+            "(asked by task 'b')",
         ),
         (
             {"container": pb.ContainerInfo(network_infos=[pb.NetworkInfo(name="n")])},
-            "network_infos",
+            "nothing of their own but a sandbox (asked by task 'b'): network_infos",
         ),
     ],
 )
@@ -126,6 +127,15 @@ def test_a_container_that_asks_for_nothing_is_fine(world):
         network_infos=[pb.NetworkInfo()],
     )
     world.run_group(*group("a", container=plain))
+    assert len(world.specs()) == 1
+
+
+def test_a_task_may_have_a_directory_of_its_executors_sandbox(world):
+    volume = pb.Volume(container_path="ours", mode=pb.Volume.RW)
+    volume.source.type = pb.Volume.Source.SANDBOX_PATH
+    volume.source.sandbox_path.type = pb.Volume.Source.SandboxPath.PARENT
+    volume.source.sandbox_path.path = "data"
+    world.run_group(*group("a", container=pb.ContainerInfo(volumes=[volume])))
     assert len(world.specs()) == 1
 
 

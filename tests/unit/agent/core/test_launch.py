@@ -183,8 +183,8 @@ DOCKER = pb.ContainerInfo(
         (command("t", container=DOCKER), "redis"),
         (for_executor("t", executor_info(container=DOCKER)), "redis"),
         (
-            command("t", container=pb.ContainerInfo(volumes=[pb.Volume(container_path="/v")])),
-            "/v",
+            command("t", container=pb.ContainerInfo(volumes=[pb.Volume(host_path="/v")])),
+            "container.volumes[0].host_path: '/v': must be a path beneath the sandbox",
         ),
         (command("t", container=pb.ContainerInfo(hostname="h")), "host names"),
         (command("t", container=pb.ContainerInfo(rlimit_info=pb.RLimitInfo())), "rlimits"),

@@ -32,12 +32,12 @@ def task(container: str, *, executor: bool = False) -> pb.TaskInfo:
         (
             '{"type":"MESOS","volumes":[{"container_path":"/v","mode":"RW",'
             '"image":{"type":"DOCKER","docker":{"name":"b"}}}]}',
-            "no image (asked for at '/v')",
+            "container.volumes[0].image: '/v': this agent mounts nothing",
         ),
         ('{"type":"DOCKER","docker":{"image":"b","volume_driver":"rexray"}}', "'rexray'"),
         (
             '{"type":"MESOS","volumes":[{"container_path":"v","host_path":"/h","mode":"RW"}]}',
-            "no volumes",
+            "container.volumes[0].host_path: '/h': must be a path beneath the sandbox",
         ),
         ('{"type":"MESOS","hostname":"h"}', "host names"),
     ],
@@ -56,6 +56,7 @@ def test_what_is_not_there_is_named(container, why, executor):
         '{"type":"DOCKER","docker":{"image":"b"}}',
         '{"type":"DOCKER","docker":{"image":"b"},"volumes":'
         '[{"container_path":"/v","host_path":"/h","mode":"RO"}]}',
+        '{"type":"MESOS","volumes":[{"container_path":"v","host_path":"h","mode":"RW"}]}',
     ],
 )
 def test_what_is_there_is_not_refused(container):
