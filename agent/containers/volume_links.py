@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -24,6 +23,7 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Nobody but us gets into what is not given away yet.
 _NEW: Final = 0o700
 _MADE: Final = 0o755
+_ALL: Final = 0o777
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,9 @@ def _entered(parent: int, name: str, uid: int, gid: int) -> int:
     try:
         found = os.fstat(fd)
         # A task may have put another one in its place, which is not ours to give away: one
-        # like this, of ours and closed to all others, it cannot get hold of elsewhere.
-        if (found.st_uid, stat.S_IMODE(found.st_mode)) == (os.geteuid(), _NEW):
+        # like this, of ours and closed to all others, it cannot get hold of elsewhere.  It
+        # may have inherited a bit for its group's sake.
+        if (found.st_uid, found.st_mode & _ALL) == (os.geteuid(), _NEW):
             if (found.st_uid, found.st_gid) != (uid, gid):
                 os.fchown(fd, uid, gid)
             os.fchmod(fd, _MADE)

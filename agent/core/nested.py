@@ -14,6 +14,7 @@ from agent.core.environment import CONTAINER_ID, DEFAULT_PATH
 from agent.core.launch import argv_of
 from agent.core.records import CONTAINERS, Executor
 from agent.core.state import AgentState
+from agent.core.supported import IS_SO
 from mesos_py.errors import InvalidValue
 from mesos_py.v1 import types_pb2 as pb
 
@@ -35,8 +36,6 @@ _SHARED: Final = (
     *("volumes", "hostname", "docker", "network_infos", "rlimit_info"),
     "mesos.image",
 )
-# What it may say of itself, for it is so.
-_IS_SO: Final = ("share_cgroups", "share_pid_namespace")
 
 
 class Allowed(enum.Enum):
@@ -173,7 +172,7 @@ def _refuse_own_things(container: pb.ContainerInfo) -> None:
             text = "a container within another shares that of the one that it is in"
             raise InvalidValue(f"container.{path}", "", text)
     for asked, value in container.linux_info.ListFields():
-        if asked.name not in _IS_SO:
+        if asked.name not in IS_SO:
             text = "a container within another shares that of the one that it is in"
             raise InvalidValue(f"container.linux_info.{asked.name}", "", text)
         if not value:

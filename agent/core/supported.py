@@ -10,6 +10,8 @@ from mesos_py.errors import InvalidValue
 from mesos_py.v1 import types_pb2 as pb
 
 _NO_IMAGE: Final = pb.ContainerInfo.MesosInfo()
+# What may be said in `linux_info` of who shares a container with others, for it is so.
+IS_SO: Final = ("share_cgroups", "share_pid_namespace")
 
 
 def missing_for(task: pb.TaskInfo, provided: Set[str]) -> str | None:
@@ -48,9 +50,13 @@ def _missing_in_group(task: pb.TaskInfo) -> str | None:
     for asked, value in task.container.ListFields():
         if asked.name == "network_infos" and not _asks_for_network(task.container):
             continue
-        plain = asked.name in ("type", "volumes")
+        plain = asked.name in ("type", "volumes", "linux_info")
         if not plain and not (asked.name == "mesos" and value == _NO_IMAGE):
             return f"tasks of a group have nothing of their own but a sandbox {whose}: {asked.name}"
+    for asked, value in task.container.linux_info.ListFields():
+        if asked.name not in IS_SO or not value:
+            text = "tasks of a group share all that their executor has"
+            return f"{text} {whose}: linux_info.{asked.name}"
     lacking = _missing_volume(task.container, in_group=True)
     return f"{lacking} {whose}" if lacking is not None else None
 

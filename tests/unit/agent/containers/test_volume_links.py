@@ -197,6 +197,14 @@ def test_what_is_made_belongs_to_the_task_and_what_was_there_to_whom_it_did(open
 
 
 @needs_root
+def test_a_directory_whose_group_is_inherited_is_given_away_all_the_same(opened, place):
+    place.chmod(0o2770)
+    volume_links.make_source(opened, "data", 1234, 1235)
+    found = (place / "data").stat()
+    assert (found.st_uid, found.st_gid, stat.S_IMODE(found.st_mode)) == (1234, 1235, 0o755)
+
+
+@needs_root
 @pytest.mark.parametrize(("owner", "mode"), [(4711, 0o700), (0, 0o777), (0, 0o755)])
 def test_a_directory_that_was_put_in_the_place_of_a_new_one_is_not_given_away(
     opened, place, outside, monkeypatch, owner, mode

@@ -109,6 +109,14 @@ def test_each_task_has_a_directory_in_its_sandbox(world):
             {"container": pb.ContainerInfo(network_infos=[pb.NetworkInfo(name="n")])},
             "nothing of their own but a sandbox (asked by task 'b'): network_infos",
         ),
+        (
+            {"container": pb.ContainerInfo(linux_info=pb.LinuxInfo(share_pid_namespace=False))},
+            "share all that their executor has (asked by task 'b'): linux_info.share_pid_namespace",
+        ),
+        (
+            {"container": pb.ContainerInfo(linux_info=pb.LinuxInfo(shm_size=1))},
+            "share all that their executor has (asked by task 'b'): linux_info.shm_size",
+        ),
     ],
 )
 def test_what_it_cannot_give_one_task_keeps_the_group_from_starting(world, asked, words):
@@ -126,6 +134,7 @@ def test_a_container_that_asks_for_nothing_is_fine(world):
         # The network of the group, as any that has no name.
         network_infos=[pb.NetworkInfo()],
     )
+    plain.linux_info.share_cgroups = plain.linux_info.share_pid_namespace = True
     world.run_group(*group("a", container=plain))
     assert len(world.specs()) == 1
 
