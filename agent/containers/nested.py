@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from agent.containers import sandbox
+from agent.containers.discarding import discard
 from agent.containers.isolating import Isolating
 from agent.containers.session import Session
 from agent.containers.spawn import StartRequest
@@ -23,8 +23,6 @@ from agent.core.effects import Signal
 from agent.core.nested import Allowed, Names, Outer, Wanted
 from agent.core.records import Executor, Exit
 from agent.core.state import AgentState
-from agent.sandboxes.collector import TRASH
-from agent.sandboxes.erasing import Trash
 from mesos_py import logs
 from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound, Refused, Unavailable
 from mesos_py.v1 import types_pb2 as pb
@@ -35,6 +33,9 @@ log = logs.get("agent.nested")
 # In one container of a task or an executor: so many that run, and so many whose end is known.
 MAX_RUNNING: Final = 100
 MAX_ENDED: Final = 100
+# A start takes milliseconds, and seconds on a machine that is very busy; who a user is may be
+# asked of servers, of which the first that is down costs up to half a minute.
+START_LIMIT_S: Final = 60.0
 _FIELD: Final = "container_id"
 _KILL: Final = int(signal.SIGKILL)
 _SIGNALS: Final = frozenset({0, *map(int, signal.valid_signals())})
@@ -53,6 +54,10 @@ class _Container:
     pending: int = 0
     over: asyncio.Future[Exit] = field(default_factory=asyncio.Future)
     session: Session | None = None
+    # Its start took too long: whoever asked was told that there is none.
+    given_up: bool = False
+    # It has a directory that no earlier one of its id has left.
+    owns_directory: bool = False
 
     @property
     def alive(self) -> bool:
@@ -84,6 +89,7 @@ class Nested:
         end: Callable[[str, Signal], None],
         is_docker: Callable[[str], bool],
         allowed: Allowed = Allowed.OWN_USER,
+        start_limit_s: float = START_LIMIT_S,
     ) -> None:
         """`end`: has the container of a task or an executor ended."""
         self._s = state
@@ -91,6 +97,7 @@ class Nested:
         self._end = end
         self._is_docker = is_docker
         self._allowed = allowed
+        self._start_limit_s = start_limit_s
         # By the outermost container, in the order in which they were launched or ended.
         self._of: dict[str, dict[Names, _Container]] = {}
         # Who wants to know the end of a task's or an executor's own container.
@@ -108,7 +115,8 @@ class Nested:
         environment of the one that it is in, as one who looks into that wants it.
 
         Raises InvalidValue for whatever keeps it from being started, Refused if nothing may
-        be, and Conflict while another of its id is being removed.
+        be, Conflict while another of its id is being removed or given up, and Unavailable
+        when it has not started in time: should it do so later, it is ended at once.
         """
         if self._allowed is Allowed.OFF:
             raise Refused("this agent launches no containers within others (--nested-containers)")
@@ -117,11 +125,14 @@ class Nested:
             raise InvalidValue(f"{_FIELD}.parent", "", "must be there: nothing runs by itself")
         known = self._find(names)
         if known is not None and known.alive:
+            if known.given_up:
+                raise _busy(names, "the last one of this id is still being given up")
             return False
         self._require_not_removed(names)
         executor, outer = self._outer(names)
         self._require_room(names[0])
         container = _Container(names, outer, session=session)
+        container.owns_directory = known is None and session is None
         of = self._of.setdefault(names[0], {})
         of.pop(names, None)
         of[names] = container
@@ -129,7 +140,12 @@ class Nested:
         starting = asyncio.create_task(self._start(container, executor, wanted))
         self._starting.add(starting)
         starting.add_done_callback(self._started)
-        await asyncio.shield(starting)
+        await asyncio.wait([starting], timeout=self._start_limit_s)
+        if not starting.done():
+            self._give_up(container)
+            text = f"it has not started within {self._start_limit_s:g} s"
+            raise Unavailable(_failed(names, text).message, container=nested.text_of(names))
+        starting.result()
         return True
 
     async def open_session(self, container_id: pb.ContainerID, wanted: Wanted) -> Session | None:
@@ -220,19 +236,13 @@ class Nested:
         of = self._of.get(names[0], {})
         doomed = [each for each in of.values() if each.names[: len(names)] == names]
         if any(each.alive for each in doomed):
-            text = f"{_FIELD}: {nested.text_of(names)!r}: has not ended yet"
-            raise Conflict(text, container=nested.text_of(names))
+            raise _busy(names, "has not ended yet")
         for each in doomed:
             del of[each.names]
         parts = executor.sandbox
         for name in names[1:]:
             parts = nested.sandbox_within(parts, name)
-        self._removing.add(names)
-        # As with a start: nobody can take the id before its directory is gone.
-        removing = asyncio.create_task(self._remove(names, parts))
-        self._starting.add(removing)
-        removing.add_done_callback(self._started)
-        await asyncio.shield(removing)
+        await asyncio.shield(self._begin_to_remove(names, parts))
 
     # ---- What there is -------------------------------------------------------------
 
@@ -300,8 +310,7 @@ class Nested:
 
     def _require_not_removed(self, names: Names) -> None:
         if names in self._removing:
-            text = f"{_FIELD}: {nested.text_of(names)!r}: is being removed"
-            raise Conflict(text, container=nested.text_of(names))
+            raise _busy(names, "is being removed")
 
     def _require_room(self, outermost: str) -> None:
         running = sum(each.alive for each in self._of.get(outermost, {}).values())
@@ -418,7 +427,9 @@ class Nested:
         of = self._of.get(names[0])
         if of is None or of.pop(names, None) is None:
             return
-        if not forget:
+        if container.given_up and container.owns_directory:
+            self._begin_to_remove(names, nested.sandbox_within(container.outer.sandbox, names[-1]))
+        if not forget and not container.given_up:
             of[names] = container
             ended = [each.names for each in of.values() if not each.alive]
             for oldest in ended[:-MAX_ENDED]:
@@ -433,31 +444,28 @@ class Nested:
             if each.alive and len(each.names) > len(names) and each.names[: len(names)] == names:
                 yield each
 
+    def _give_up(self, container: _Container) -> None:
+        """It keeps its id and its place for as long as something may come of it."""
+        container.given_up = True
+        log.warning("start took too long", container=nested.text_of(container.names))
+        self._signal(container, _KILL)
+        self._launcher.flush()
+
+    def _begin_to_remove(self, names: Names, parts: tuple[str, ...]) -> asyncio.Task[None]:
+        """As with a start: nobody can take the id before its directory is gone."""
+        self._removing.add(names)
+        removing = asyncio.create_task(self._remove(names, parts))
+        self._starting.add(removing)
+        removing.add_done_callback(self._started)
+        return removing
+
     async def _remove(self, names: Names, parts: tuple[str, ...]) -> None:
         try:
-            await asyncio.to_thread(self._erase, parts)
+            await asyncio.to_thread(discard, self._s.settings.work_dir, parts)
         except OSError as error:
             log.warning("directory is left", container=nested.text_of(names), error=error)
         finally:
             self._removing.discard(names)
-
-    def _erase(self, parts: tuple[str, ...]) -> None:
-        """In a thread.  Raises OSError."""
-        with sandbox.opened(self._s.settings.work_dir) as root:
-            try:
-                above = sandbox.open_directory(root, parts[:-1])
-            except FileNotFoundError:
-                return
-            with sandbox.closing(above):
-                trash = Trash(root, TRASH)
-                try:
-                    trash.take(above, parts[-1])
-                    if problems := trash.empty_taken():
-                        raise problems[0]
-                except FileNotFoundError:
-                    pass
-                finally:
-                    trash.close()
 
 
 def _unknown(names: Names, reason: str = "cannot be found") -> NotFound:
@@ -468,8 +476,13 @@ def _no_parent(names: Names, reason: str) -> InvalidValue:
     return InvalidValue(f"{_FIELD}.parent", nested.text_of(names[:-1]), reason)
 
 
+def _busy(names: Names, why: str) -> Conflict:
+    text = nested.text_of(names)
+    return Conflict(f"{_FIELD}: {text!r}: {why}", container=text)
+
+
 def _failed(names: Names, why: str) -> InvalidValue:
     return InvalidValue(_FIELD, nested.text_of(names), f"cannot be launched: {why}")
 
 
-__all__ = ["MAX_ENDED", "MAX_RUNNING", "Nested"]
+__all__ = ["MAX_ENDED", "MAX_RUNNING", "START_LIMIT_S", "Nested"]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.containers.isolating import Isolating
-from agent.containers.nested import Nested
+from agent.containers.nested import START_LIMIT_S, Nested
 from agent.containers.session import Session
 from agent.containers.users import Users
 from agent.containers.within import Within
@@ -93,14 +93,25 @@ class Host:
         self.killed.append((container_id, number))
 
 
-def within(world: AgentWorld, host: Host, allowed: Allowed = Allowed.OWN_USER) -> Nested:
-    return Nested(world.core.state, host, host.end, {"docker"}.__contains__, allowed)
+def within(
+    world: AgentWorld,
+    host: Host,
+    allowed: Allowed = Allowed.OWN_USER,
+    start_limit_s: float = START_LIMIT_S,
+) -> Nested:
+    is_docker = {"docker"}.__contains__
+    return Nested(world.core.state, host, host.end, is_docker, allowed, start_limit_s)
 
 
 class NestedScene:
     """One task, t1, whose container is c1, and what is launched within it."""
 
-    def __init__(self, work_dir: Path | None = None, allowed: Allowed = Allowed.OWN_USER) -> None:
+    def __init__(
+        self,
+        work_dir: Path | None = None,
+        allowed: Allowed = Allowed.OWN_USER,
+        start_limit_s: float = START_LIMIT_S,
+    ) -> None:
         self.world = AgentWorld()
         self.world.framework.user = ""
         if work_dir is not None:
@@ -110,7 +121,7 @@ class NestedScene:
         self.world.started("t1")
         self.outermost = self.world.container("t1")
         self.host = Host()
-        self.nested = within(self.world, self.host, allowed)
+        self.nested = within(self.world, self.host, allowed, start_limit_s)
 
     def id(self, *names: str) -> pb.ContainerID:
         """Of one within the task's container, from the outermost one on."""
