@@ -119,6 +119,7 @@ def test_modules_are_short():
     assert {name: n for name, n in lengths.items() if n > MODULE_LINES} == {}
 
 
+@pytest.mark.long
 def test_functions_are_short():
     assert [f for name in _modules() for f in _functions(name) if f[1] > FUNCTION_LINES] == []
 
