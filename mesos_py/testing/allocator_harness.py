@@ -2,8 +2,7 @@
 
 `AllocatorHarness` tells the allocator what happens, runs its cycles, checks every
 grant against the rules of `mesos_py.allocation` and books it as an offer.  It keeps
-its own simple models, of refusals here and of the rules of operators in
-`allocator_rules`, so that it can say who could use what.
+its own simple models (refusals; rules: `allocator_rules`) to say who could use what.
 """
 
 from __future__ import annotations
@@ -242,9 +241,10 @@ class AllocatorHarness:
         self._refuse(grant, grant.resources, seconds)
         self.allocator.tell(Freed(grant.agent_id))
 
-    def use(self, grant: Grant, amount: str, seconds: float = 5.0) -> Grant:
+    def use(self, grant: Grant, amount: str | Resources, seconds: float = 5.0) -> Grant:
         """Use this much of an offer and decline the rest; `give_back` ends the use."""
-        used = replace(grant, resources=Resources.parse(amount))
+        taken = Resources.parse(amount) if isinstance(amount, str) else amount
+        used = replace(grant, resources=taken)
         rest = replace(grant, resources=grant.resources - used.resources)
         self.held[self.held.index(grant)] = used
         if rest.resources:

@@ -5,18 +5,25 @@ from mesos_py.allocation import Allocator, AllocatorOptions
 from mesos_py.testing.allocator_contract import AllocatorContract
 from mesos_py.testing.allocator_reserved_contract import AllocatorReservedContract
 from mesos_py.testing.allocator_rules_contract import AllocatorRulesContract
+from mesos_py.testing.allocator_volumes_contract import AllocatorVolumesContract
 
 
-class TestDrf(AllocatorContract, AllocatorRulesContract, AllocatorReservedContract):
+class TestDrf(
+    AllocatorContract, AllocatorRulesContract, AllocatorReservedContract, AllocatorVolumesContract
+):
     def make(self, options: AllocatorOptions) -> Allocator:
         return DrfAllocator(options)
 
 
-class TestLottery(AllocatorContract, AllocatorRulesContract, AllocatorReservedContract):
+class TestLottery(
+    AllocatorContract, AllocatorRulesContract, AllocatorReservedContract, AllocatorVolumesContract
+):
     def make(self, options: AllocatorOptions) -> Allocator:
         return LotteryAllocator(options)
 
 
-class TestPriority(AllocatorContract, AllocatorRulesContract, AllocatorReservedContract):
+class TestPriority(
+    AllocatorContract, AllocatorRulesContract, AllocatorReservedContract, AllocatorVolumesContract
+):
     def make(self, options: AllocatorOptions) -> Allocator:
         return PriorityAllocator(options)

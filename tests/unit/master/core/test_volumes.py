@@ -123,6 +123,38 @@ def test_a_volume_outlives_its_framework_and_is_of_its_role(world, agent, framew
     assert of(offered(again).resources).contains(mine())
 
 
+def in_offer(offer):
+    (shown,) = [each for each in offer.resources if each.HasField("disk")]
+    return shown
+
+
+def test_offers_say_it_in_the_form_that_the_framework_knows(world, agent, framework):
+    framework.accept([offered(framework)], [reserve(DISK), create(mine())], refuse_s=0)
+    older = in_offer(offered(framework))
+    assert (older.role, older.reservation.principal) == ("ads", "alice")
+    assert not older.reservations
+    framework.call(type=sched.Call.TEARDOWN)
+    refines = pb.FrameworkInfo.Capability(type=pb.FrameworkInfo.Capability.RESERVATION_REFINEMENT)
+    newer = in_offer(offered(world.framework("n", role="ads", capabilities=[refines])))
+    assert (newer.HasField("role"), newer.reservations[0].role) == (False, "ads")
+    assert older.disk == newer.disk == mine().to_proto()[0].disk
+
+
+def test_the_older_form_will_do_for_operations_and_tasks(world, agent, framework):
+    framework.accept([offered(framework)], [reserve(DISK), create(mine())], refuse_s=0)
+    offer = offered(framework)
+    task = using(world, agent, EMPTY)
+    task.resources.append(in_offer(offer))
+    framework.accept([offer], [launch(task)], refuse_s=0)
+    assert world.cluster.ledger.allocated(agent.id) == mine() + amount(mem=32)
+    agent.report("t1", pb.TASK_FINISHED, framework)
+    offer = offered(framework)
+    operation = Operation(type=Operation.DESTROY)
+    operation.destroy.volumes.append(in_offer(offer))
+    framework.accept([offer], [operation], refuse_s=0)
+    assert world.cluster.ledger.total(agent.id).contains(DISK)
+
+
 def test_of_static_reservations_there_are_volumes_too(world):
     agent = world.agent(resources="cpus:4;mem:400;disk(ads):50")
     framework = world.framework(role="ads", principal="alice")

@@ -10,9 +10,11 @@ from google.protobuf.json_format import MessageToDict
 from master.api.older import shapes
 from master.api.older.pages import About, Pages, Wanted
 from master.core import departures
+from mesos_py.reserved import Reservation
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import World
+from tests.kit.reserving import create, volume
 
 AS_JSON = partial(MessageToDict, preserving_proto_field_name=True)
 ABOUT = About(
@@ -280,6 +282,39 @@ def test_an_agent_shows_what_is_reserved_by_role():
         "reservations": [{"role": "web/x", "type": "STATIC"}],
     }
     assert [each["role"] for each in shape["unreserved_resources_full"]] == ["*", "*"]
+
+
+async def test_a_volume_is_disk_of_its_role_and_says_what_it_is():
+    world = World()
+    made = world.agent(resources="cpus:1;mem:100;cpus(ads):1;mem(ads):50;disk(ads):60")
+    stack = (Reservation("ads"),)
+    mine = volume(stack, 40, "v1", "data", principal="olga")
+    world.core.operate(made.id, create(mine), world.clock.now())
+    framework = world.framework(role="ads")
+    (offer,) = framework.offers()
+    task = world.task("t1", made.id, text="cpus(ads):1;mem(ads):50")
+    task.resources.extend(mine.to_proto())
+    framework.launch(offer, task, refuse_s=3600)
+    shape = shapes.agent_in_full(world.cluster, world.cluster.agents[made.id], AS_JSON)
+    assert shape["resources"]["disk"] == shape["reserved_resources"]["ads"]["disk"] == 60.0
+    assert shape["used_resources"]["disk"] == 40.0
+    (shown,) = [each for each in shape["used_resources_full"] if each["name"] == "disk"]
+    assert shown == {
+        "name": "disk",
+        "scalar": {"value": 40.0},
+        "role": "ads",
+        "reservations": [{"role": "ads", "type": "STATIC"}],
+        "disk": {
+            "persistence": {"id": "v1", "principal": "olga"},
+            "volume": {"mode": "RW", "container_path": "data"},
+        },
+    }
+    pages = Pages(lambda: world.cluster, lambda: ABOUT, AS_JSON)
+    (role,) = json.loads(await pages.roles())["roles"]
+    assert role["reserved"] == {"cpus": 1.0, "mem": 50.0, "disk": 60.0}
+    assert role["allocated"] == {"cpus": 1.0, "mem": 50.0, "disk": 40.0}
+    (framework_shown,) = json.loads(await pages.state())["frameworks"]
+    assert framework_shown["tasks"][0]["resources"]["disk"] == 40.0
 
 
 async def test_a_role_for_which_something_is_reserved_is_a_role():
