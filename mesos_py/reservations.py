@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mesos_py.conversions import conversion_of
+from mesos_py.errors import InvalidResources
 from mesos_py.ids import check_id, check_role
 from mesos_py.reserved import (
     Reservation,
@@ -64,6 +65,8 @@ def reserved_for(
 ) -> Resources:
     """The same amounts, reserved so; see `reserve`."""
     check_role("role", role)
+    if role == "*":
+        raise InvalidResources("role", role, "nothing can be reserved for all roles")
     signed = None if labels is None else tuple(sorted(labels.items()))
     last = Reservation(role, "dynamic", principal, signed)
     return resources.renamed(lambda key: key_of(plain_name(key), (*stack_of(key), last)))

@@ -60,6 +60,9 @@ timeout_option: Final = click.option(
 json_option: Final = click.option(
     "--json", "as_json", is_flag=True, help="Print an array of JSON objects."
 )
+label_option: Final = click.option(
+    "--label", "labels", multiple=True, metavar="KEY=VALUE", help="Of the reservation; repeatable."
+)
 
 
 def environ_with_master(env_prefix: str) -> dict[str, str]:

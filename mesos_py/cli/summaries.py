@@ -31,6 +31,12 @@ SECTIONS: Final[dict[str, dict[str, str]]] = {
         "gone": "Say that an agent never comes back.",
         "maintenance": "Plan the absence of machines.",
     },
+    "What belongs to roles": {
+        "reserve": "Reserve a part of an agent for a role.",
+        "unreserve": "Give back what was reserved.",
+        "volume": "Make, resize, erase and list persistent volumes.",
+        "reservations": "List what is reserved, for whom and by whom.",
+    },
     "What is there, and why": {
         "tasks": "List tasks, ended ones with --all.",
         "top": "Show what containers use, live.",

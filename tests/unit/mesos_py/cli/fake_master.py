@@ -169,6 +169,8 @@ class FakeMaster(OperatorServiceServicer):
     _kill_task = _teardown
     _create_volumes = _destroy_volumes = _grow_volume = _shrink_volume = _teardown
     _deactivate_agent = _reactivate_agent = _mark_agent_gone = _teardown
+    _reserve_resources = _unreserve_resources = _teardown
+    _create_volumes = _destroy_volumes = _grow_volume = _shrink_volume = _teardown
 
     def _get_maintenance_schedule(self, _):
         answer = pb.Response.GetMaintenanceSchedule(schedule=self.schedule)
