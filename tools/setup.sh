@@ -20,9 +20,9 @@ VM_PACKAGES=(debootstrap qemu-system-x86)
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly VENV=.venv STAMP=.venv/.setup-stamp
-# Framework libraries written for Apache Mesos, which the tests run against our HTTP API as they are: pymesos,
-# and mesoshttp beside it. A part of pymesos is a Debian package (what PyPI has of that builds on no current
-# Python), so they get Debian's Python.
+# Programs written for Apache Mesos, which the tests run against our HTTP API as they are: pymesos, and others
+# beside it. A part of pymesos is a Debian package (what PyPI has of that builds on no current Python), so they
+# get Debian's Python.
 readonly DEBIAN_PYTHON=/usr/bin/python3 PYMESOS=.cache/pymesos PYMESOS_PINS=tests/kit/pymesos/requirements.txt
 
 say() { printf 'setup: %s\n' "$*" >&2; }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -79,8 +81,12 @@ class Program:
 
         until(lambda: len(heard()) >= count or self.process.poll() is not None, LIMIT_S)
         found = heard()
-        assert len(found) >= count, f"ended: {self._out.read_text()} {self._err.read_text()}"
+        assert len(found) >= count, self.account()
         return found[-1]
+
+    def account(self) -> str:
+        """All that it wrote."""
+        return f"wrote: {self._out.read_text()} {self._err.read_text()}"
 
 
 class Scheduler(Program):
@@ -109,6 +115,31 @@ class MesosHttpScheduler(Scheduler):
     returned = "registered"
 
 
+class TaskProcessing(Program):
+    """tests/kit/pymesos/task_processing_program.py."""
+
+    def __init__(
+        self, directory: Path, master: str, *, pool: str | None = None, retries: int | None = None
+    ) -> None:
+        asked = {"master": master, "pool": pool, "retries": retries}
+        super().__init__(directory, "task_processing_program", json.dumps(asked))
+
+    def run(self, name: str, command: str, **config: object) -> None:
+        """A task, whose id is NAME.1."""
+        self.tell({"run": {"name": name, "cmd": command, **config}})
+
+    def until_said(self, what: str, task_id: str) -> tuple[str, str | None]:
+        """Until this has come of the task: its agent's id, and the tries that are left."""
+
+        def heard() -> list[Any]:
+            return [each for each in self.said(what) if each[0] == task_id]
+
+        until(lambda: heard() or self.process.poll() is not None, LIMIT_S)
+        assert heard(), self.account()
+        [_, agent_id, tries] = heard()[0]
+        return agent_id, tries
+
+
 class Operator(Program):
     """tests/kit/pymesos/operator_client.py."""
 
@@ -120,6 +151,38 @@ class Operator(Program):
         before = len(self.said(method))
         self.tell([method, *arguments])
         return self.wait(method, count=before + 1)
+
+
+class MesosCli:
+    """The `mesos` command, for one master.  tests/kit/pymesos/mesos_cli.py."""
+
+    def __init__(self, directory: Path, master: str) -> None:
+        directory.mkdir()
+        self._config = directory / "config.toml"
+        self._config.write_text(f'[master]\naddress = "{master}"\n[agent]\ntimeout = 60\n')
+
+    def run(self, *args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """To its end."""
+        return subprocess.run(
+            [_PYTHON, "-I", _HERE / "mesos_cli.py", *args],
+            env={**os.environ, "MESOS_CLI_CONFIG": str(self._config)},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+
+    def said(self, *args: str) -> str:
+        """What it prints; it has to succeed."""
+        ended = self.run(*args)
+        assert (ended.returncode, ended.stderr) == (0, ""), ended
+        return ended.stdout
+
+    def table(self, *args: str) -> list[list[str]]:
+        """The rows of the table that it prints, by columns, without the heads."""
+        lines = self.said(*args).splitlines()[1:]
+        return [re.split(r"\s{2,}", line.strip()) for line in lines]
 
 
 def serving(directory: Path, *, echoed: bool = False) -> Cluster:
