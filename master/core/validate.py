@@ -6,6 +6,7 @@ Rules: Mesos v1, src/master/validation.cpp.
 from __future__ import annotations
 
 import math
+from typing import Final, Literal
 
 from master.core.records import Executor, Framework
 from mesos_py.descriptions import same_executor
@@ -17,6 +18,11 @@ from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import types_pb2 as pb
 
 _LIMITABLE = ("cpus", "mem")
+_OF_VOLUMES: Final[tuple[Literal["host_path", "image", "source"], ...]] = (
+    "host_path",
+    "image",
+    "source",
+)
 
 
 def task_resources(
@@ -50,6 +56,7 @@ def task_resources(
         raise InvalidValue("resources", "", "a task must ask for some resources")
     if has_command:
         _command("command", task.command)
+    _volumes("container", task.container)
     _durations(task)
     _cost(task)
     if task.HasField("health_check"):
@@ -98,6 +105,7 @@ def executor_resources(
         if not executor.HasField("command"):
             raise InvalidValue("executor.command", "", "is missing")
         _command("executor.command", executor.command)
+    _volumes("executor.container", executor.container)
     _grace("executor.shutdown_grace_period", executor, "shutdown_grace_period")
     if running is not None:
         executor.framework_id.value = framework.framework_id
@@ -131,6 +139,23 @@ def _command(field: str, command: pb.CommandInfo) -> None:
             raise InvalidValue(where, given, "must be a VALUE; secrets are not supported")
         if not variable.HasField("value"):
             raise InvalidValue(where, "", "the value is missing")
+
+
+def _volumes(field: str, container: pb.ContainerInfo) -> None:
+    """What is wrong with volumes wherever they are; the rest is the agent's to say."""
+    for number, volume in enumerate(container.volumes):
+        where = f"{field}.volumes[{number}]"
+        given = [name for name in _OF_VOLUMES if volume.HasField(name)]
+        if len(given) != 1:
+            text = f"must have exactly one of {', '.join(_OF_VOLUMES)}"
+            raise InvalidValue(where, ", ".join(given), text)
+        source = volume.source
+        if given == ["source"] and source.type == pb.Volume.Source.UNKNOWN:
+            raise InvalidValue(f"{where}.source.type", "UNKNOWN", "must be there")
+        of_sandbox = source.type == pb.Volume.Source.SANDBOX_PATH
+        if of_sandbox and not source.HasField("sandbox_path"):
+            text = "is missing; the type is SANDBOX_PATH"
+            raise InvalidValue(f"{where}.source.sandbox_path", "", text)
 
 
 def _durations(task: pb.TaskInfo) -> None:

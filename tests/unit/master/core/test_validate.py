@@ -247,6 +247,51 @@ def test_a_variable_that_cannot_be_set(framework, variable, why):
 # ---- Times ----------------------------------------------------------
 
 
+Volume = pb.Volume
+
+
+@pytest.mark.parametrize(
+    ("volume", "why"),
+    [
+        (Volume(), "volumes[1]: '': must have exactly one of host_path, image, source"),
+        (
+            Volume(host_path="d", source=Volume.Source(type=Volume.Source.HOST_PATH)),
+            "volumes[1]: 'host_path, source': must have exactly one",
+        ),
+        (
+            Volume(host_path="d", image=pb.Image()),
+            "volumes[1]: 'host_path, image': must have exactly one",
+        ),
+        (Volume(source=Volume.Source()), "volumes[1].source.type: 'UNKNOWN': must be there"),
+        (
+            Volume(source=Volume.Source(type=Volume.Source.SANDBOX_PATH)),
+            "volumes[1].source.sandbox_path: '': is missing",
+        ),
+    ],
+)
+def test_a_volume_that_makes_no_sense(framework, volume, why):
+    container = pb.ContainerInfo(volumes=[Volume(host_path="/fine"), volume])
+    task = command_task()
+    task.container.CopyFrom(container)
+    assert f"container.{why}" in refused(framework, task)
+    executor = executor_info()
+    executor.container.CopyFrom(container)
+    with pytest.raises(InvalidValue) as caught:
+        executor_resources(framework, executor, None)
+    assert f"executor.container.{why}" in str(caught.value)
+
+
+def test_volumes_of_which_only_the_agent_can_tell_are_left_to_that(framework):
+    task = command_task()
+    path = Volume.Source.SandboxPath(path="/x")
+    sources = [
+        Volume.Source(type=Volume.Source.SECRET),
+        Volume.Source(type=Volume.Source.SANDBOX_PATH, sandbox_path=path),
+    ]
+    task.container.volumes.extend(Volume(source=each) for each in sources)
+    check(framework, task)
+
+
 def test_a_grace_period_below_zero(framework):
     task = command_task()
     task.kill_policy.grace_period.nanoseconds = -1
