@@ -78,8 +78,8 @@ class AllocationFlags:
     min_offer_share: float = flag(
         0.0,
         kind=config.percent,
-        help="Nor is one with less free than this part of its cpus and of its mem: large tasks"
-        " then wait for less time, and small ones for more",
+        help="Nor is one with less free than this part of its cpus and of its mem (of what is"
+        " reserved for nobody): large tasks then wait for less time, and small ones for more",
     )
     max_offer: Resources = flag(
         EMPTY,

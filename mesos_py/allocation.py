@@ -375,7 +375,8 @@ class AllocatorOptions:
 
     `min_offer` lists alternatives: an agent with less free than each of them is
     not offered (default of Mesos: 0.01 cpu or 32 MB); `min_offer_share`: nor one with
-    less free than this part of its cpus, or of its mem (0 to 1).  `max_offer`: at most
+    less free than this part of its cpus, or of its mem (0 to 1), as far as nobody has
+    reserved them: what is reserved for a role is offered to it in any case.  `max_offer`: at most
     so much of an agent is in one grant (scalars that it names; EMPTY: all that is free);
     who got a part gets no more of that agent in the same cycle, but may in the next, unless
     he lacks more than that of needs that he has stated.

@@ -103,9 +103,10 @@ class Contest:
             except Exception as error:
                 yield Outcome(agent, EMPTY, failed=error)
                 continue
-            for stage in self._room.stages(agent, free) if free else ():
+            enough = self._room.is_enough(agent, free)
+            for stage in self._room.stages(free, enough) if free else ():
                 served: set[Contender] = set()
-                while free and (found := self._first(agent, free, stage, who, served)):
+                while free and (found := self._first(agent, free, stage, who, served, enough)):
                     yield Outcome(agent, free, *found)
                     free = self._take(agent, free, *found)
                     served.add(found[0])
@@ -134,6 +135,7 @@ class Contest:
         stage: Stage,
         who: Collection[Contender] | None,
         served: Collection[Contender],
+        enough: bool,
     ) -> tuple[Contender, Part] | None:
         if not self._room.leaves_something(agent, free, stage):
             return None
@@ -150,7 +152,7 @@ class Contest:
                     continue
             taken = self._taken.get((contender, agent_id, length_s), EMPTY)
             try:
-                part = self._room.part(contender, agent, free, stage, taken)
+                part = self._room.part(contender, agent, free, stage, taken, enough=enough)
                 anew = stage == "needed" and self._room.wanted[contender].anew
                 code = obstacle(contender, agent, free, part, self._now_s, anew)
                 if not code:
@@ -181,11 +183,10 @@ def hindrance(
 ) -> tuple[str, Part]:
     """What keeps the contender from being offered anything of what is free on an active
     agent, with the part that it is about: a code of SKIP_CODES, or ""."""
-    if not room.is_enough(agent, free):
-        return "too-small", NOTHING
+    enough = room.is_enough(agent, free)
     found = "", NOTHING
     for stage in room.lengths():
-        part = room.part(contender, agent, free, stage)
+        part = room.part(contender, agent, free, stage, enough=enough)
         code = obstacle(contender, agent, free, part, now_s)
         if not code:
             return code, part

@@ -47,6 +47,7 @@ class Part:
 
 NOTHING = Part(EMPTY)
 _OTHERS = Part(EMPTY, "reserved")
+_TOO_LITTLE = Part(EMPTY, "too-small")
 
 
 class Room:
@@ -200,10 +201,11 @@ class Room:
         """Everybody is about to be asked there: whom a rule held back shows anew."""
         self._short_of.pop(agent_id, None)
 
-    def stages(self, agent: AgentRow, free: Resources) -> tuple[Stage, ...]:
-        """How what is free there is dealt out; () if it is too little for anybody."""
-        if not self.is_enough(agent, free):
-            return ()
+    def stages(self, free: Resources, enough: bool) -> tuple[Stage, ...]:
+        """How what is free there is dealt out; () if it is too little for anybody.  `enough`:
+        as `is_enough` says."""
+        if not enough:
+            return ("long",) if free.has_reserved else ()
         first: tuple[Stage, ...] = ("owed",) if self.quota.owes else ()
         if self.wanted:
             first += ("needed",)
@@ -229,11 +231,12 @@ class Room:
 
     def is_enough(self, agent: AgentRow, free: Resources) -> bool:
         """Whether as much of the agent is free as the operator wants offered
-        (`min_offer_share`)."""
+        (`min_offer_share`), of what nobody has reserved: the rest is its role's in any case,
+        and is neither kept from it in small pieces nor a reason to keep these from others."""
         share = self.options.min_offer_share
         if not share:
             return True
-        there, whole = free.plain.scalars, agent.total.plain.scalars
+        there, whole = free.unreserved.scalars, agent.total.unreserved.scalars
         return all(there.get(name, 0) >= share * whole.get(name, 0) for name in ESSENTIAL)
 
     def gone(self, agent: AgentRow) -> Collection[str]:
@@ -263,22 +266,28 @@ class Room:
         free: Resources,
         stage: Stage = "long",
         taken: Resources = EMPTY,
+        *,
+        enough: bool = True,
     ) -> Part:
         """What of `free` the contender may have there, after what he has `taken` in this
-        cycle already.  Raises what the view raised for his role."""
+        cycle already; if that was not `enough`, what is reserved for him.  Raises what the
+        view raised for his role."""
         if contender.framework_id in self.admission.waiting:
             return Part(EMPTY, "not-admitted")
         owners = self.reservations.owners(agent)
         if owners and not may_use(contender.role, owners):
             return Part(EMPTY, "reserved")
         if not free.has_reserved:
-            return self._ruled(contender, agent, free, stage, taken)
+            return self._ruled(contender, agent, free, stage, taken) if enough else _TOO_LITTLE
         own = EMPTY
         if stage == "long":
             # What is reserved for it is under no rule.
             own = free.only(partial(_is_reserved_for, contender))
         rest = free.unreserved
-        part = self._ruled(contender, agent, rest, stage, taken) if rest else _OTHERS
+        if not enough:
+            part = _TOO_LITTLE
+        else:
+            part = self._ruled(contender, agent, rest, stage, taken) if rest else _OTHERS
         if not own:
             return part
         whole = (part.whole if part.resources else taken) + own

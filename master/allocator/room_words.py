@@ -14,11 +14,11 @@ def size_words(
     room: Room, contender: Contender, agent: AgentRow, free: Resources, part: Part
 ) -> str:
     """Of "too-small"."""
-    if not room.is_enough(agent, free):
+    if not part.resources and not room.is_enough(agent, free):
         share = room.options.min_offer_share
-        whole = agent.total.plain.scalars
+        whole = agent.total.unreserved.scalars
         total = Resources({name: whole[name] for name in ESSENTIAL if name in whole})
-        return f"{free.plain} is free, offered from {share:.0%} of its {total} on"
+        return f"{free.unreserved or 'nothing'} is free, offered from {share:.0%} of its {total} on"
     least = " or ".join(str(wanted) for wanted in contender.min_free)
     if part.whole and part.whole is not free:
         return f"{part.whole} of it may be offered at a time, wanted from {least} on"

@@ -474,7 +474,7 @@ def _against_rules(
 ) -> str:
     if not rules.may_use(role, agent):
         return "the agent is reserved"
-    if not rules.is_enough(agent, before):
+    if offered.unreserved and not rules.is_enough(agent, before):
         return "too little of the agent is free"
     if max_task_s not in lengths:
         return f"nothing is kept for tasks of {max_task_s} s"

@@ -227,6 +227,38 @@ class AllocatorReservedContract:
         assert granted[True] == Resources.parse("cpus:1;mem:75")
         assert granted[False] == Resources.parse("cpus:2;mem:25")
 
+    def test_a_share_that_must_be_free_is_of_what_nobody_has_reserved(self) -> None:
+        h = self._harness(min_offer_share=0.5)
+        h.agent("one", "cpus:2;mem:100;cpus(a):6;mem(a):300")
+        h.framework("f", "a")
+        (grant,) = h.cycle()
+        h.give_back(grant)
+        # All of its own is used, which is nobody else's affair.
+        h.cluster.hold(replace(grant, resources=amounts_of("cpus(a):6;mem(a):300")))
+        h.framework("g", "b")
+        (grant,) = h.cycle()
+        assert grant.resources == Resources.parse("cpus:2;mem:100")
+
+    def test_what_is_reserved_and_free_makes_no_small_piece_large(self) -> None:
+        h = self._harness(min_offer_share=0.5)
+        h.agent("one", "cpus:4;mem:400;cpus(b):8;mem(b):800")
+        h.framework("f", "a")
+        (grant,) = h.cycle()
+        task = h.use(grant, "cpus:3;mem:100", seconds=0)
+        assert h.cycle() == []
+        h.give_back(task)
+        assert winners(h.cycle()) == [("f", "one")]
+
+    def test_a_role_is_offered_its_own_in_any_case(self) -> None:
+        h = self._harness(min_offer_share=0.5)
+        h.agent("one", "cpus:4;mem:400;cpus(a):1;mem(a):10")
+        h.framework("f", "a")
+        (grant,) = h.cycle()
+        h.give_back(grant)
+        h.cluster.hold(replace(grant, resources=amounts_of("cpus:3;mem:300;cpus(a):0.5")))
+        (grant,) = h.cycle()
+        assert grant.resources == amounts_of("cpus(a):0.5;mem(a):10")
+
     def test_random_histories_in_which_reservations_change_keep_the_rules(self) -> None:
         for seed in self.reserved_seeds[:4]:
             dice = random.Random(seed)

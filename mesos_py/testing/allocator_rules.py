@@ -36,8 +36,9 @@ class Rules:
         return not owners or any(owner in ancestors(role) for owner in owners)
 
     def is_enough(self, agent: AgentRow, free: Resources) -> bool:
+        """Whether so much is free there of what nobody has reserved that it may be offered."""
         share = self.options.min_offer_share
-        total, free = agent.total.plain.scalars, free.plain
+        total, free = agent.total.unreserved.scalars, free.unreserved
         return all(free.scalars.get(name, 0) >= share * total.get(name, 0) for name in _ESSENTIAL)
 
     def bundles(

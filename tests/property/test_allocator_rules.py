@@ -34,7 +34,7 @@ def test_rules_are_kept_and_nobody_is_left_out(seed, steps, explain):
 class PlainRoom(Room):
     """Whoever comes first gets all that is free."""
 
-    def part(self, contender, agent, free, stage="long", taken=None):
+    def part(self, contender, agent, free, stage="long", taken=None, *, enough=True):
         return Part(free, whole=free)
 
 

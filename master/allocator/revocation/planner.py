@@ -431,9 +431,10 @@ class Round:
     def _usable(self, contender: Contender, agent: AgentRow, room: Resources) -> Resources:
         """What it could be offered of it."""
         rules = self._rules.room
-        usable = rules.part(contender, agent, room).resources
-        enough = not contender.min_free or any(map(usable.contains, contender.min_free))
-        return usable if enough and rules.is_enough(agent, room) else EMPTY
+        enough = rules.is_enough(agent, room)
+        usable = rules.part(contender, agent, room, enough=enough).resources
+        wanted = not contender.min_free or any(map(usable.contains, contender.min_free))
+        return usable if wanted else EMPTY
 
     def _tighten(self, taking: Taking) -> None:
         """Spare victims that later ones on the agent have made needless, the dearest first."""

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from master.allocator.drf import DrfAllocator
 from mesos_py.allocation import AllocatorOptions
 from mesos_py.policy import RolePolicy
@@ -79,6 +81,29 @@ def test_too_little_of_an_agent_is_told_with_the_share():
     h.use(h.cycle()[0], "cpus:3;mem:100", seconds=0)
     assert told(h) == [
         ("too-small", "a: cpus:1;mem:300 is free, offered from 50% of its cpus:4;mem:400 on")
+    ]
+
+
+def test_what_is_reserved_is_in_neither_of_the_two():
+    h = harness(min_offer_share=0.5)
+    h.framework("f")
+    h.agent("a", "cpus:4;mem:400;cpus(b):8;mem(b):100")
+    h.use(h.cycle()[0], "cpus:3;mem:100", seconds=0)
+    assert told(h) == [
+        ("too-small", "a: cpus:1;mem:300 is free, offered from 50% of its cpus:4;mem:400 on")
+    ]
+
+
+def test_too_little_of_its_own_is_told_as_that():
+    h = harness(min_offer_share=0.5)
+    h.framework("f", "b", min_free={"b": [Resources.of(cpus=2)]})
+    h.agent("a", "cpus:4;mem:400;cpus(b):2")
+    grant = h.cycle()[0]
+    h.give_back(grant)
+    used = Resources.parse_reserved("cpus:4;mem:100;cpus(b):1")
+    h.cluster.hold(replace(grant, resources=used))
+    assert told(h) == [
+        ("too-small", "a: cpus(b):1 of it may be offered at a time, wanted from cpus:2 on")
     ]
 
 
