@@ -43,6 +43,8 @@ from agent.ids import RandomIds
 from agent.isolation import base as isolation
 from agent.resources import offered, parse_attributes, warn_of_taken_ports
 from agent.sandboxes.keeper import SandboxKeeper
+from agent.volumes.eraser import Eraser
+from agent.volumes.store import VolumeStore
 from mesos_py import logs, mesos_flags, rpc
 from mesos_py.address import Address
 from mesos_py.clock import SystemClock
@@ -154,8 +156,7 @@ class AgentDaemon:
         work_dir = str(self.work_dir)
         http_endpoint = str(Address(executor_ip(flags.ip, flags.advertise_ip), http.port))
         settings = self._settings(executor_server.endpoint, http_endpoint, _files_url(info))
-        core = AgentCore(settings, info, RandomIds())
-        saved = self._restored(core, info)
+        core, saved, eraser = self._core(settings, info, metrics)
         shell = self._shell = Shell(core, SystemClock(), metrics, self._checkpoint, self, keeper)
         stack.callback(shell.close)
         files = FileService(
@@ -176,7 +177,7 @@ class AgentDaemon:
         prober = prober_of(stack, core, shell, launcher, self._docker)
         router = Router(launcher, self._docker)
         nested = self._nested(shell, launcher)
-        shell.wire(link, router, executors, files, prober, nested)
+        shell.wire(link, router, executors, files, prober, nested, eraser)
         docker_saved, others = containerizers.split(saved, flags.containerizers)
         if self._docker is not None:
             # An agent that comes back has other tasks to see to, and waits for dockerd.
@@ -248,13 +249,28 @@ class AgentDaemon:
             python_path=python_path(),
         )
 
-    def _restored(self, core: AgentCore, info: pb.AgentInfo) -> list[SavedContainer]:
-        """Go on from the checkpoint; the containers of the earlier run to look for."""
+    def _core(
+        self, settings: Settings, info: pb.AgentInfo, metrics: Metrics
+    ) -> tuple[AgentCore, list[SavedContainer], Eraser]:
+        """It goes on from the checkpoint; the containers of the earlier run to look for."""
+        store = VolumeStore(settings.work_dir)
+        core = AgentCore(settings, info, RandomIds(), store)
+        saved = self._restored(core, info, store)
+        eraser = Eraser(store, metrics)
+        # What the earlier run did not come to.
+        eraser.erase(core.state.generation)
+        return core, saved, eraser
+
+    def _restored(
+        self, core: AgentCore, info: pb.AgentInfo, store: VolumeStore
+    ) -> list[SavedContainer]:
         now = SystemClock().now()
         restored = core.restore(self._checkpoint.read(), now)
         for text in restored.damaged:
             log.error("damaged record", record=text)
         self._recovery.errors = len(restored.damaged)
+        for place in store.recover(*core.saved_volumes()):
+            log.warning("no volume is known for what is there; it is left alone", path=place)
         if restored.info is None:
             return []
         self._agent_id = restored.info.id.value

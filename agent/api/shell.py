@@ -19,6 +19,7 @@ from agent.core.effects import (
     CloseExecutor,
     Drop,
     Effect,
+    EraseVolumes,
     ExecutorKey,
     ForgetContainer,
     KillContainer,
@@ -38,6 +39,7 @@ from agent.core.health import Outcome
 from agent.core.journal import LASTING, Change
 from agent.core.records import Exit
 from agent.isolation.base import Limitation
+from agent.volumes.eraser import Eraser
 from mesos_py import logs
 from mesos_py.clock import Clock, Now
 from mesos_py.metrics import Metrics
@@ -110,6 +112,7 @@ class Shell:
         self._settled: asyncio.Event | None = None
         self._do: dict[type[Any], Callable[[Any], object]] = {}
         self._nested: Nested | None = None
+        self._eraser: Eraser | None = None
 
     def wire(
         self,
@@ -119,13 +122,16 @@ class Shell:
         files: FileService,
         prober: Prober,
         nested: Nested | None = None,
+        eraser: Eraser | None = None,
     ) -> None:
         """Say who carries out what; before anything is heard.
 
         `nested`: who launches containers within those of tasks and executors.
+        `eraser`: who erases volumes; without one there are none.
         """
         self._launcher = launcher
         self._nested = nested
+        self._eraser = eraser
         self._do = {
             SendMaster: lambda effect: link.send(effect.call),
             SendExecutor: lambda effect: executors.send(effect.key, effect.event),
@@ -134,6 +140,7 @@ class Shell:
             KillContainer: lambda effect: launcher.kill(effect.container_id, effect.signal),
             ForgetContainer: lambda effect: launcher.forget(effect.container_id),
             UpdateContainer: lambda effect: launcher.update(effect.container_id, effect.resources),
+            EraseVolumes: self._erase,
             StartProbe: prober.start,
             StopProbe: prober.stop,
             TaskEnded: lambda effect: files.task_ended(effect.key),
@@ -372,6 +379,10 @@ class Shell:
             log.exception("input failed", what=what, error=error)
             self._metrics.drop("input failed")
             return INTERNAL
+
+    def _erase(self, effect: EraseVolumes) -> None:
+        if self._eraser is not None:
+            self._eraser.erase(effect.generation)
 
     def _dropped(self, drop: Drop) -> None:
         self._metrics.drop(drop.reason)

@@ -2,7 +2,7 @@
 
 Each step of the core is one transaction, which is with the kernel (not on the platter)
 when `write` returns: it outlives the agent, however that ends, and when the machine
-goes down its tasks are gone as well.  What does not end with them (reservations) is on
+goes down its tasks are gone as well.  What does not end with them (reservations, volumes) is on
 the platter.  Every record has a checksum, so that one that is
 damaged is noticed and costs no other.  Why SQLite: docs/decisions/0003-checkpoint.md.
 """
@@ -25,10 +25,12 @@ log = logs.get("agent.checkpoint")
 
 NAME: Final = "checkpoint.sqlite"
 # The layout of the file; what is in the records may grow without a new one.
-FORMAT: Final = 2
+FORMAT: Final = 3
 # The layout is the same as that of 1, but something was reserved: a version that knows nothing
 # of that would give it away.
 _FORMAT_RESERVED: Final = 2
+# The same again, once there was a volume.
+_FORMAT_VOLUMES: Final = 3
 # "mpca": a file that another program made is not taken for ours.
 _APPLICATION_ID: Final = 0x6D706361
 # After so many transactions the write-ahead log is folded into the file, in a thread.
@@ -60,6 +62,8 @@ class Checkpoint:
         """
         self.path = work_dir / NAME
         self._since_fold = 0
+        # As the file says.
+        self._format = 1
         self._folding: threading.Thread | None = None
         try:
             self._db = self._opened()
@@ -88,6 +92,8 @@ class Checkpoint:
             db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             db.execute("PRAGMA user_version = 1")
             db.execute("COMMIT")
+        else:
+            self._format = version
         return db
 
     def read(self) -> list[Record]:
@@ -107,12 +113,8 @@ class Checkpoint:
     def write(self, changes: Sequence[Change]) -> None:
         """All of them or none.  Raises CheckpointUnwritable."""
         db = self._db
-        lasting = False
-        for kind, _, data in changes:
-            # What is gone may come back with the machine: it is told once more then.
-            if data is not None and kind in LASTING:
-                lasting = True
-                break
+        needed = self._format_for(changes)
+        lasting = needed > 1
         try:
             if self._folding is not None and not self._folding.is_alive():
                 # What was written meanwhile is little.  Only when all is folded, as now,
@@ -123,7 +125,7 @@ class Checkpoint:
                 db.execute("PRAGMA synchronous = FULL")
             db.execute("BEGIN")
             if lasting:
-                db.execute(f"PRAGMA user_version = {_FORMAT_RESERVED}")
+                db.execute(f"PRAGMA user_version = {max(needed, self._format)}")
             for kind, key, data in changes:
                 text = "/".join(key)
                 if data is None:
@@ -138,11 +140,24 @@ class Checkpoint:
         finally:
             if lasting:
                 db.execute("PRAGMA synchronous = NORMAL")
+        self._format = max(needed, self._format)
         self._since_fold += 1
         if self._since_fold >= _FOLD_AFTER and self._folding is None:
             self._since_fold = 0
             self._folding = threading.Thread(target=self._fold, name="checkpoint", daemon=True)
             self._folding.start()
+
+    @staticmethod
+    def _format_for(changes: Sequence[Change]) -> int:
+        """Above 1: they are to be on the platter."""
+        needed = 1
+        for kind, _, data in changes:
+            # What is gone may come back with the machine: it is told once more then.
+            if data is not None and kind in LASTING:
+                if kind is Kind.VOLUMES:
+                    return _FORMAT_VOLUMES
+                needed = _FORMAT_RESERVED
+        return needed
 
     def close(self) -> None:
         if self._folding is not None:
@@ -159,7 +174,7 @@ class Checkpoint:
             (kept,) = self._db.execute(_COUNT_RESERVED).fetchone()
             if kept:
                 self._db.execute("PRAGMA synchronous = FULL")
-                self._db.execute("DELETE FROM records WHERE kind != 'reserved'")
+                self._db.execute("DELETE FROM records WHERE kind NOT IN ('reserved', 'volumes')")
         except sqlite3.Error as error:
             raise CheckpointUnwritable(str(error)) from error
         finally:

@@ -25,6 +25,7 @@ from agent.core.records import Exit, KillCause, Place, Reason
 from agent.core.recovery import Record, Restored, SavedContainer
 from agent.core.state import AgentState, Ids, Settings
 from agent.core.updates import Ack
+from agent.core.volumes import NOWHERE, Directories, VolumeKey, keys_of
 from mesos_py.clock import Now
 from mesos_py.v1 import agent_pb2, executor_pb2
 from mesos_py.v1 import types_pb2 as pb
@@ -41,9 +42,18 @@ _KILLS = frozenset({"force", "completion", "overtime", "overtime end"})
 class AgentCore:
     """All decisions of one agent.  Used from one thread."""
 
-    def __init__(self, settings: Settings, info: pb.AgentInfo, ids: Ids) -> None:
-        """`info` is kept, and gets its id when the master has given one."""
-        self.state = AgentState(settings, info, ids)
+    def __init__(
+        self,
+        settings: Settings,
+        info: pb.AgentInfo,
+        ids: Ids,
+        directories: Directories = NOWHERE,
+    ) -> None:
+        """`info` is kept, and gets its id when the master has given one.
+
+        `directories`: where volumes are; without any the agent cannot make one.
+        """
+        self.state = AgentState(settings, info, ids, directories)
 
     def take_effects(self) -> list[Effect]:
         """What is to be done since the last call, in order."""
@@ -113,6 +123,11 @@ class AgentCore:
     def saved_containers(self) -> list[SavedContainer]:
         """The containers to look for after `restore`: each is there still, or has ended."""
         return recovery.saved_containers(self.state)
+
+    def saved_volumes(self) -> tuple[set[VolumeKey], int]:
+        """The volumes that there are after `restore`, and the generation of operations of
+        which that is known: what was put aside later belongs to one of them."""
+        return keys_of(self.state.total), self.state.generation
 
     def on_executors_welcome(self, now: Now) -> None:
         """Executors can connect from now on: their time to come back begins."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from mesos_py.health import Probe
+from mesos_py.reserved import is_volume
 from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2, executor_pb2
 from mesos_py.v1 import types_pb2 as pb
@@ -41,13 +42,21 @@ class ContainerSpec:
     as_agent: bool = False
 
     def resources(self) -> Resources:
-        """The sum of what the holders were given, reserved or not."""
-        return sum_of(self.holders).plain
+        """The sum of what the holders were given, reserved or not; what is in a volume is
+        not the container's."""
+        return without_volumes(sum_of(self.holders))
 
 
 def sum_of(holders: list[pb.TaskInfo | pb.ExecutorInfo]) -> Resources:
     messages = [each for holder in holders for each in holder.resources]
     return Resources.from_proto("resources", messages)
+
+
+def without_volumes(resources: Resources) -> Resources:
+    """By plain names."""
+    if not resources.has_reserved:
+        return resources
+    return resources.only(lambda key: not is_volume(key)).plain
 
 
 class Signal(enum.IntEnum):
@@ -108,6 +117,14 @@ class UpdateContainer:
 
     container_id: str
     resources: Resources
+
+
+@dataclass(slots=True)
+class EraseVolumes:
+    """Volumes that were destroyed up to this generation of operations are written down as
+    gone: what was in them can be erased, in its own time."""
+
+    generation: int
 
 
 @dataclass(slots=True)
@@ -172,6 +189,7 @@ Effect: TypeAlias = (
     | KillContainer
     | ForgetContainer
     | UpdateContainer
+    | EraseVolumes
     | StartProbe
     | StopProbe
     | TaskEnded

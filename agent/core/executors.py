@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterable
 
 from agent.core import overtime, probing
-from agent.core.effects import ExecutorKey, SendExecutor, UpdateContainer
+from agent.core.effects import ExecutorKey, SendExecutor, UpdateContainer, without_volumes
 from agent.core.environment import shutdown_grace_s
 from agent.core.records import Cause, Executor, Exit, Task
 from agent.core.state import AgentState
@@ -98,7 +98,7 @@ def deliver(s: AgentState, executor: Executor, tasks: list[Task], now: Now) -> N
     """Hand tasks to the executor, in order; those of a group together."""
     if not tasks:
         return
-    s.effects.append(UpdateContainer(executor.container_id, executor.resources.plain))
+    s.effects.append(_limits(executor))
     for together in _by_group(tasks):
         for task in together:
             task.delivered = True
@@ -106,6 +106,10 @@ def deliver(s: AgentState, executor: Executor, tasks: list[Task], now: Now) -> N
         _send(s, executor, _launch(together))
         for task in together:
             overtime.watch(s, task, now.monotonic_s, now)
+
+
+def _limits(executor: Executor) -> UpdateContainer:
+    return UpdateContainer(executor.container_id, without_volumes(executor.resources))
 
 
 def _by_group(tasks: list[Task]) -> Iterable[list[Task]]:
@@ -187,7 +191,7 @@ def _take(s: AgentState, task: Task, status: pb.TaskStatus, now: Now) -> None:
     runs_now = status.state == pb.TASK_RUNNING and task.state != pb.TASK_RUNNING
     if is_terminal(status.state):
         executor.resources = executor.resources - task.resources
-        s.effects.append(UpdateContainer(executor.container_id, executor.resources.plain))
+        s.effects.append(_limits(executor))
     s.take(task, status, now)
     if runs_now:
         probing.start(s, task, now)

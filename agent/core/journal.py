@@ -29,17 +29,19 @@ class Kind(enum.Enum):
     UPDATE = "update"
     RESERVED = "reserved"
     OPERATION = "operation"
+    VOLUMES = "volumes"
 
 
 # What must outlive the machine as well: nothing that ends with it tells of it.
-# No set: each write looks, and to hash an Enum takes longer than to compare it with two.
-LASTING = (Kind.RESERVED, Kind.OPERATION)
+# No set: each write looks, and to hash an Enum takes longer than to compare it with three.
+LASTING = (Kind.RESERVED, Kind.OPERATION, Kind.VOLUMES)
 
 
 # Ids, which have no slash in them.
 RecordKey: TypeAlias = tuple[str, ...]
 AGENT_KEY: RecordKey = ("agent",)
 RESERVED_KEY: RecordKey = ("reserved",)
+VOLUMES_KEY: RecordKey = ("volumes",)
 
 
 class Change(NamedTuple):
@@ -111,6 +113,11 @@ class Journal:
     def reserved(self, total: Resources) -> None:
         """The part of it that is; many operations of one step are written as one."""
         self.put(Kind.RESERVED, RESERVED_KEY, lambda: _reserved(total))
+
+    def volumes(self, generation: int) -> None:
+        """There are volumes, or were: which, is in what is reserved."""
+        record = checkpoint_pb2.Volumes(generation=generation)
+        self.put(Kind.VOLUMES, VOLUMES_KEY, record.SerializeToString)
 
     def operation(self, operation: pb.Operation) -> None:
         record = checkpoint_pb2.Operation(operation=operation)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agent.core import environment, executors, probing
+from agent.core import environment, executors, probing, volumes
 from agent.core.effects import ContainerSpec, ExecutorKey, TaskKey
 from agent.core.records import Executor, Exit, Framework, Reason, State, Task
 from agent.core.state import AgentState
@@ -81,6 +81,14 @@ def _require_welcome(s: AgentState) -> None:
         raise _Refused(pb.TaskStatus.REASON_AGENT_DRAINING, "the agent is being drained")
 
 
+def _require_volumes(s: AgentState, info: pb.TaskInfo) -> None:
+    """The master takes an operation to be done before the agent's word, which may be that it
+    was not."""
+    unknown = volumes.unknown(s, [info, info.executor])
+    if unknown is not None:
+        raise _Refused(pb.TaskStatus.REASON_RESOURCES_UNKNOWN, unknown)
+
+
 def _refuse_unsupported(s: AgentState, info: pb.TaskInfo) -> None:
     if info.limits:
         # Mesos gives this very reason (docs/task-state-reasons.md).
@@ -102,6 +110,7 @@ def _run_command(
         raise _Refused(
             pb.TaskStatus.REASON_TASK_INVALID, f"an executor with the id {key[1]!r} is running"
         )
+    _require_volumes(s, info)
     _refuse_unsupported(s, info)
     given = environment.of_command(info.command)
     probing.require_checks(info)
@@ -123,6 +132,7 @@ def _run_in_executor(
     s: AgentState, framework: Framework, key: TaskKey, info: pb.TaskInfo, now: Now
 ) -> None:
     executor_id = check_id("executor.executor_id", info.executor.executor_id.value)
+    _require_volumes(s, info)
     if not info.executor.HasField("framework_id"):
         # As Mesos has it, for the executor to read.
         info.executor.framework_id.value = key[0]
@@ -232,6 +242,7 @@ def _start_group(
         info.executor.framework_id.value = framework.framework_id
         if info.executor != described:
             raise InvalidValue("executor", info.task_id.value, "differs from that of its group")
+        _require_volumes(s, info)
         _refuse_unsupported(s, info)
         if described.type == pb.ExecutorInfo.DEFAULT:
             probing.require_checks(info)

@@ -1,4 +1,4 @@
-"""Operations on this agent's resources: what is reserved while it runs.
+"""Operations on this agent's resources: what is reserved, or made a volume, while it runs.
 
 The agent's checkpoint is the truth about that.  An operation is written down before
 anybody hears that it was carried out, and the agent says what is reserved whenever it
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from agent.core.journal import Journal
 from agent.core.timers import Timers
 from agent.core.updates import FIRST_RETRY_S, MAX_RETRY_S
+from agent.core.volumes import carry_out
 from mesos_py.clock import Now
 from mesos_py.conversions import conversion_of
 from mesos_py.errors import MesosPyError, TooLarge
@@ -34,6 +35,12 @@ MAX_REMEMBERED: Final = 1000
 # whatever it does, this agent can register.
 MAX_RESERVED_BYTES: Final = 2 * 1024 * 1024
 MAX_WAITING_BYTES: Final = 4 * 1024 * 1024
+# After these more may be said of what is reserved.
+_LONGER: Final = (
+    pb.Offer.Operation.RESERVE,
+    pb.Offer.Operation.CREATE,
+    pb.Offer.Operation.SHRINK_VOLUME,
+)
 
 
 class Operations:
@@ -168,9 +175,10 @@ def apply(s: AgentState, order: agent_pb2.Event.ApplyOperation, now: Now) -> Non
     status.agent_id.value = s.agent_id
     status.uuid.value = uuid
     try:
-        change = conversion_of(operation.info)
+        change = conversion_of(operation.info, s.total)
         total = change.apply(s.total)
         _require_room(s, operation, total)
+        carry_out(s, change)
     except MesosPyError as error:
         s.drop("operation not possible", operation=uuid.hex(), why=error.message)
         status.state, status.message = pb.OPERATION_DROPPED, error.message
@@ -187,7 +195,7 @@ def _require_room(s: AgentState, operation: pb.Operation, total: Resources) -> N
     """Raises TooLarge where the agent would have too much to tell when it registers."""
     if operation.info.HasField("id"):
         s.operations.require_room(operation)
-    if operation.info.type != pb.Offer.Operation.RESERVE:
+    if operation.info.type not in _LONGER:
         return
     size = sum(len(name) for name in total.names() if is_reserved(name))
     if size > MAX_RESERVED_BYTES:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
@@ -23,7 +23,7 @@ from agent.core.past import note_end, note_status
 from agent.core.records import Cause, Executor, Exit, Framework, KillCause, Task
 from agent.core.state import AgentState
 from mesos_py.clock import Now
-from mesos_py.conversions import with_reserved
+from mesos_py.conversions import with_reserved, with_volumes_as
 from mesos_py.errors import InvalidValue, MesosPyError
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.states import is_terminal
@@ -32,6 +32,7 @@ from mesos_py.v1 import types_pb2 as pb
 
 M = TypeVar("M", bound=Message)
 
+_FORGET: Final = "; `--recover forget` forgets this agent and its reservations"
 REBOOTED = "the machine was started anew meanwhile"
 
 
@@ -112,6 +113,7 @@ def restore(s: AgentState, records: list[Record], now: Now) -> Restored:
         s.drain = own.drain if own.HasField("drain") else None
     # Of an agent that was stopped only this is left.
     s.total = _total(s, records)
+    s.generation = _generation(records)
     restoring = _Restoring(s, restored, now)
     for kind, take in (
         (Kind.FRAMEWORK, restoring.framework),
@@ -132,18 +134,30 @@ def _total(s: AgentState, records: Iterable[Record]) -> Resources:
     found = [record for record in records if record.kind is Kind.RESERVED]
     if not found:
         return s.total
-    way_out = "; `--recover forget` forgets this agent and its reservations"
     try:
         saved = _parsed(found[0], checkpoint_pb2.Reserved())
     except _Damaged as error:
-        text = f"cannot be read ({error}){way_out}"
+        text = f"cannot be read ({error}){_FORGET}"
         raise InvalidValue("checkpoint", "what is reserved", text) from None
     reserved = Resources.from_proto("reserved", saved.resources)
     try:
         return with_reserved(s.total, reserved)
     except MesosPyError as error:
-        text = f"{reserved} is reserved here: {error.message}{way_out}"
+        text = f"{reserved} is reserved here: {error.message}{_FORGET}"
         raise InvalidValue("resources", str(s.total), text) from None
+
+
+def _generation(records: Iterable[Record]) -> int:
+    """Of operations on volumes."""
+    for record in records:
+        if record.kind is Kind.VOLUMES:
+            try:
+                return _parsed(record, checkpoint_pb2.Volumes()).generation
+            except _Damaged as error:
+                # It decides whether what was in a volume is given back or erased.
+                text = f"cannot be read ({error}){_FORGET}"
+                raise InvalidValue("checkpoint", "what was done to volumes", text) from None
+    return 0
 
 
 class _Restoring:
@@ -432,9 +446,9 @@ def require_compatible(
     if not saved:
         return
     used = EMPTY
-    for container in saved:
-        used = used + container.resources
     offered = with_reserved(Resources.from_proto("resources", new.resources), reserved)
+    for container in saved:
+        used = used + with_volumes_as(offered, container.resources)
     short = offered.shortfalls(used)
     if short:
         name, needed, there = short[0]

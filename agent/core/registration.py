@@ -15,6 +15,8 @@ CAPABILITIES: Final = (
     pb.AgentInfo.Capability.RESERVATION_REFINEMENT,
     pb.AgentInfo.Capability.AGENT_OPERATION_FEEDBACK,
     pb.AgentInfo.Capability.AGENT_DRAINING,
+    # It knows persistent volumes.
+    pb.AgentInfo.Capability.RESIZE_VOLUME,
 )
 
 

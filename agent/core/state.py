@@ -37,6 +37,7 @@ from agent.core.records import (
 )
 from agent.core.timers import Timers
 from agent.core.updates import UpdateStreams
+from agent.core.volumes import NOWHERE, Directories
 from mesos_py.clock import Now
 from mesos_py.conversions import reserved_part
 from mesos_py.resources import Resources
@@ -92,6 +93,7 @@ class AgentState:
         settings: Settings,
         info: pb.AgentInfo,
         ids: Ids,
+        directories: Directories = NOWHERE,
     ) -> None:
         self.settings = settings
         self.info = info
@@ -113,6 +115,9 @@ class AgentState:
         # What the agent has, as it is reserved now, and who is to know what became of it.
         self.total = Resources.from_proto("resources", info.resources)
         self.operations = Operations(self.send, self.journal)
+        # Where its volumes are, and how many operations have changed which there are.
+        self.directories = directories
+        self.generation = 0
         self.frameworks: dict[str, Framework] = {}
         # Executors whose processes are not gone, by key and by container.
         self.executors: dict[ExecutorKey, Executor] = {}
@@ -137,7 +142,7 @@ class AgentState:
 
     @property
     def reserved(self) -> Resources:
-        """What of it has been reserved while the agent ran."""
+        """What of it has been reserved, or made a volume, while the agent ran."""
         return reserved_part(self.total)
 
     def note_self(self) -> None:

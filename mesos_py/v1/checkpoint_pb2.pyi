@@ -315,6 +315,28 @@ class Reserved(_message.Message):
 Global___Reserved: _TypeAlias = Reserved  # noqa: Y015
 
 @_typing.final
+class Volumes(_message.Message):
+    """Of operations on persistent volumes, which are among what is reserved: one record."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GENERATION_FIELD_NUMBER: _builtins.int
+    generation: _builtins.int
+    """Of the last one; what a later one has put aside belongs to a volume that is there."""
+    def __init__(
+        self,
+        *,
+        generation: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Volumes: _TypeAlias = Volumes  # noqa: Y015
+
+@_typing.final
 class Operation(_message.Message):
     """An operation whose outcome its framework has not acknowledged."""
 

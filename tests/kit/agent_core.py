@@ -34,6 +34,7 @@ from agent.core.journal import Kind, RecordKey
 from agent.core.records import Exit
 from agent.core.recovery import Record, Restored
 from agent.core.state import Settings
+from agent.core.volumes import NOWHERE, Directories
 from mesos_py.clock import ManualClock
 from mesos_py.resources import Resources
 from mesos_py.states import short_name
@@ -62,13 +63,16 @@ class CountingIds:
 class AgentWorld:
     """One core, registered unless told otherwise, and what it has asked for so far."""
 
-    def __init__(self, *, registered: bool = True, **settings: Any) -> None:
+    def __init__(
+        self, *, registered: bool = True, directories: Directories = NOWHERE, **settings: Any
+    ) -> None:
         self.clock = ManualClock()
         made = Settings(
             work_dir="/srv/agent", executor_endpoint="unix:/srv/agent/executors.sock", **settings
         )
         self._settings, self._ids = made, CountingIds()
-        self.core = AgentCore(made, agent_info(), self._ids)
+        self.directories = directories
+        self.core = AgentCore(made, agent_info(), self._ids, directories)
         self.effects: list[Effect] = []
         # What stands in the checkpoint.
         self.records: dict[tuple[Kind, RecordKey], bytes] = {}
@@ -85,7 +89,7 @@ class AgentWorld:
         """
         self.effects.clear()
         self._settings = replace(self._settings, **settings)
-        self.core = AgentCore(self._settings, agent_info(), self._ids)
+        self.core = AgentCore(self._settings, agent_info(), self._ids, self.directories)
         found = [
             Record(kind, key, None if (kind, key) in damaged else data)
             for (kind, key), data in sorted(self.records.items(), key=lambda each: each[0][1])

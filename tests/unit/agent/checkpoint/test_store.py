@@ -10,8 +10,11 @@ from agent.checkpoint import store
 from agent.checkpoint.store import Checkpoint, CheckpointUnwritable, forget_all
 from agent.core.journal import Change, Kind
 from agent.core.recovery import Record
+from agent.core.volumes import VolumeKey
 from mesos_py.errors import InvalidValue
+from tests.kit import agent_core
 from tests.kit.agent_core import AgentWorld
+from tests.kit.agent_volumes import agent_with_disk
 
 TASK, UPDATE = Kind.TASK, Kind.UPDATE
 FIXTURES = Path(__file__).parents[3] / "fixtures"
@@ -129,7 +132,7 @@ def test_another_programs_file_is_not_taken_for_ours(tmp_path):
 
 def test_a_later_format_is_refused_by_its_number(checkpoint):
     damage(checkpoint, "PRAGMA user_version = 99")
-    with pytest.raises(InvalidValue, match="format 99, and this version knows up to 2"):
+    with pytest.raises(InvalidValue, match="format 99, and this version knows up to 3"):
         Checkpoint(checkpoint.path.parent)
 
 
@@ -152,10 +155,11 @@ def test_forgetting_leaves_no_file(tmp_path):
 def test_an_agent_that_was_stopped_keeps_what_is_reserved_and_nothing_else(tmp_path):
     made = Checkpoint(tmp_path)
     kept = Change(Kind.RESERVED, ("reserved",), b"cpus")
-    made.write([Change(Kind.AGENT, ("agent",), b"A1"), kept, Change(TASK, ("a",), b"1")])
+    volumes = Change(Kind.VOLUMES, ("volumes",), b"3")
+    made.write([Change(Kind.AGENT, ("agent",), b"A1"), kept, volumes, Change(TASK, ("a",), b"1")])
     made.end()
     then = Checkpoint(tmp_path)
-    assert then.read() == [Record(*kept)]
+    assert then.read() == [Record(*kept), Record(*volumes)]
     then.close()
 
 
@@ -179,8 +183,9 @@ def test_an_end_that_cannot_be_written_says_so_and_forgets_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("format", range(1, store.FORMAT + 1))
-def test_a_checkpoint_of_each_format_is_readable(tmp_path, format):
+def test_a_checkpoint_of_each_format_is_readable(tmp_path, format, monkeypatch):
     """Made once by the version that had the format; never made anew."""
+    monkeypatch.setattr(agent_core, "agent_info", agent_with_disk)
     shutil.copy(FIXTURES / f"checkpoint-format-{format}.sqlite", tmp_path / store.NAME)
     checkpoint = Checkpoint(tmp_path)
     records = checkpoint.read()
@@ -190,6 +195,8 @@ def test_a_checkpoint_of_each_format_is_readable(tmp_path, format):
     assert restored.damaged == []
     assert restored.info is not None
     assert restored.info.id.value == "A1"
+    volumes = ({VolumeKey("ads", "v1")}, 3) if format >= 3 else (set(), 0)
+    assert world.core.saved_volumes() == volumes
     assert restored.boot_id == "00000000-0000-4000-8000-000000000001"
     pids = {each.executor_id: each.pid for each in world.core.saved_containers()}
     assert pids == {"running": 1234, "ending": 1235, "ex": 1236}
@@ -200,7 +207,7 @@ def test_a_checkpoint_of_each_format_is_readable(tmp_path, format):
     assert world.last("ended").exit_status.exit_code == 3
 
 
-@pytest.mark.parametrize("kind", [Kind.RESERVED, Kind.OPERATION])
+@pytest.mark.parametrize("kind", [Kind.RESERVED, Kind.OPERATION, Kind.VOLUMES])
 def test_what_outlives_the_machine_is_on_the_platter_when_it_is_written(checkpoint, kind):
     said: list[str] = []
     checkpoint._db.set_trace_callback(said.append)
@@ -215,7 +222,9 @@ def test_what_outlives_the_machine_is_on_the_platter_when_it_is_written(checkpoi
     assert not any("PRAGMA" in statement for statement in said)
 
 
-def test_with_the_first_reservation_the_file_is_one_that_older_versions_refuse(checkpoint):
+def test_with_the_first_reservation_or_volume_older_versions_refuse_the_file(
+    checkpoint,
+):
     """They would pass over the record, and give away what is somebody's."""
 
     def format() -> int:
@@ -231,6 +240,13 @@ def test_with_the_first_reservation_the_file_is_one_that_older_versions_refuse(c
     checkpoint.write([Change(Kind.RESERVED, ("b",), b"2")])
     assert format() == 2
     assert len(again(checkpoint)) == 2
+    checkpoint.write([Change(Kind.VOLUMES, ("c",), b"3")])
+    assert format() == 3
+    # Also when the next run writes of reservations alone.
+    then = Checkpoint(checkpoint.path.parent)
+    then.write([Change(Kind.RESERVED, ("b",), b"3")])
+    then.close()
+    assert format() == 3
 
 
 def test_that_an_operation_is_gone_does_not_wait_for_the_platter(checkpoint):

@@ -183,7 +183,7 @@ def test_only_the_last_ones_are_remembered(world):
     [
         (reserve(amount(ADS, cpus=9), "op"), "9 wanted, 8 there"),
         (unreserve(TWO), "2 wanted, 0 there"),
-        (pb.Offer.Operation(type=pb.Offer.Operation.CREATE), "is not supported"),
+        (pb.Offer.Operation(type=pb.Offer.Operation.CREATE_DISK), "is not supported"),
     ],
 )
 def test_what_cannot_be_done_is_said_once_and_changes_nothing(world, operation, why):

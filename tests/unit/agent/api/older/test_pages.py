@@ -93,6 +93,7 @@ async def test_who_it_is(world, pages):
         "RESERVATION_REFINEMENT",
         "AGENT_OPERATION_FEEDBACK",
         "AGENT_DRAINING",
+        "RESIZE_VOLUME",
     ]
 
 

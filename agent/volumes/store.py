@@ -1,0 +1,331 @@
+"""The directories of persistent volumes, beneath the agent's work directory.
+
+    volumes/roles/ROLE/ID                    what is in a volume ("/" of a role is written " ")
+    volumes/.destroyed/GENERATION/ROLE/ID    of a volume that is destroyed, perhaps
+    volumes/.trash                           what is being erased
+
+Neither a directory nor the checkpoint can be changed together with the other, so the
+directory comes first: whenever the agent dies, a volume that its checkpoint has has its
+directory, with all that was in it.  What was put aside by an operation that the checkpoint
+does not know of is put back at the next start.
+
+Tasks write into volumes, and the agent may be root: no link is followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from agent.containers.sandbox import check_part, closing, open_directory, opened
+from agent.core.volumes import VolumeKey
+from agent.sandboxes.erasing import Trash
+from mesos_py import logs
+from mesos_py.errors import Conflict, InvalidValue, Unavailable
+
+log = logs.get("agent.volumes")
+
+# May be a link of the operator's to another disk.
+VOLUMES: Final = "volumes"
+ROLES: Final = "roles"
+DESTROYED: Final = ".destroyed"
+TRASH: Final = ".trash"
+
+_ABOVE: Final = 0o755
+# Of a volume's own directory: as of a sandbox, it is given to who uses it.
+MODE: Final = 0o750
+_MAX_NAMED: Final = 5
+
+
+class _Aside(NamedTuple):
+    """The directory of a volume that was destroyed, perhaps."""
+
+    key: VolumeKey
+    generation: int
+
+
+def _parts(key: VolumeKey) -> tuple[str, ...]:
+    """Where the volume is, as names beneath the directory of all.  Raises ValueError."""
+    # No role has a blank in it.
+    role = key.role.replace("/", " ")
+    return ROLES, check_part(role), check_part(key.volume_id)
+
+
+def _aside_parts(aside: _Aside) -> tuple[str, ...]:
+    return DESTROYED, str(aside.generation), *_parts(aside.key)[1:]
+
+
+class VolumeStore:
+    """Of one work directory.  `erase` is for a worker thread, the rest for the loop."""
+
+    def __init__(self, work_dir: str) -> None:
+        self._work_dir = work_dir
+        self._erasing = threading.Lock()
+
+    def path_of(self, key: VolumeKey) -> str:
+        return "/".join((self._work_dir, VOLUMES, *_parts(key)))
+
+    @contextlib.contextmanager
+    def _volumes(self) -> Iterator[int]:
+        """The directory of all, opened.  Raises FileNotFoundError: there has never been one."""
+        with opened(f"{self._work_dir}/{VOLUMES}") as fd:
+            yield fd
+
+    # ---- Operations (core.volumes.Directories) -------------------------------------
+
+    def create(self, volumes: Sequence[VolumeKey]) -> None:
+        """As `Directories` says.  An empty directory that is there already was left by an
+        agent that died before its checkpoint had the volume."""
+        done: list[VolumeKey] = []
+        try:
+            with opened(self._work_dir) as work_dir:
+                _make(work_dir, VOLUMES)
+            with self._volumes() as root:
+                for key in volumes:
+                    self._create(root, key)
+                    done.append(key)
+        except (OSError, Conflict) as error:
+            self._undo_create(done)
+            if isinstance(error, Conflict):
+                raise
+            raise _unavailable("cannot be made", volumes[len(done)], error) from None
+
+    def _create(self, root: int, key: VolumeKey) -> None:
+        *above, name = _parts(key)
+        with closing(_made(root, above)) as parent:
+            try:
+                # Made anew, for it may have been given to somebody.
+                os.rmdir(name, dir_fd=parent)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                text = f"{self.path_of(key)} is there and cannot be used ({error.strerror})"
+                hint = "no volume is known for it: see to what is in it, and remove it"
+                raise Conflict(f"{text}; {hint}", field="volumes") from None
+            os.mkdir(name, MODE, dir_fd=parent)
+            os.fsync(parent)
+
+    def _undo_create(self, done: list[VolumeKey]) -> None:
+        for key in done:
+            *above, name = _parts(key)
+            # What stays is empty, and in nobody's way.
+            with contextlib.suppress(OSError), self._volumes() as root:
+                with closing(open_directory(root, above)) as parent:
+                    os.rmdir(name, dir_fd=parent)
+
+    def destroy(self, volumes: Sequence[VolumeKey], generation: int) -> None:
+        """As `Directories` says."""
+        done: list[_Aside] = []
+        try:
+            with self._volumes() as root:
+                for key in volumes:
+                    aside = _Aside(key, generation)
+                    self._put_aside(root, aside)
+                    done.append(aside)
+        except OSError as error:
+            self._undo_destroy(done)
+            raise _unavailable("cannot be put aside", volumes[len(done)], error) from None
+
+    def _put_aside(self, root: int, aside: _Aside) -> None:
+        *above, name = _parts(aside.key)
+        with (
+            closing(_made(root, above)) as source,
+            closing(_made(root, _aside_parts(aside)[:-1])) as target,
+        ):
+            try:
+                os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
+            except FileNotFoundError:
+                # Somebody has done it already.
+                log.warning("volume was gone before it was destroyed", volume=str(aside.key))
+            os.fsync(target)
+            os.fsync(source)
+
+    def _undo_destroy(self, done: list[_Aside]) -> None:
+        for aside in done:
+            try:
+                with self._volumes() as root:
+                    self._put_back(root, aside)
+            except OSError as error:
+                # The next start puts it back.
+                log.error("volume cannot be put back", volume=str(aside.key), error=error)
+
+    def _put_back(self, root: int, aside: _Aside) -> None:
+        *above, name = _parts(aside.key)
+        with (
+            closing(open_directory(root, _aside_parts(aside)[:-1])) as source,
+            closing(_made(root, above)) as target,
+        ):
+            # One that was made in its place is as little known as that it was destroyed.
+            with contextlib.suppress(FileNotFoundError):
+                os.rmdir(name, dir_fd=target)
+            os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
+            os.fsync(target)
+            os.fsync(source)
+
+    # ---- Erasing -------------------------------------------------------------------
+
+    def erase(self, generation: int) -> list[OSError]:
+        """Erase what was put aside up to this generation, which the checkpoint knows.
+
+        What stood in the way is returned, and tried again with the next.  Raises OSError.
+        """
+        with self._erasing, contextlib.ExitStack() as stack:
+            try:
+                root = stack.enter_context(self._volumes())
+            except FileNotFoundError:
+                return []
+            trash = Trash(root, TRASH)
+            stack.callback(trash.close)
+            for fd in _present(root, (DESTROYED,)):
+                for name in _names(fd):
+                    if not name.isdigit() or int(name) <= generation:
+                        trash.take(fd, name)
+            return trash.empty()
+
+    # ---- The start -----------------------------------------------------------------
+
+    def recover(self, known: Collection[VolumeKey], generation: int) -> list[str]:
+        """Before anything else: see to it that the volumes of the checkpoint, and no others,
+        are in their places.
+
+        generation: what the checkpoint knows.  Returns the paths of what is there and
+        nobody's; it is left alone.  Raises InvalidValue, naming what an operator can do,
+        where a volume's directory is missing: what was in it is not given up in silence.
+        """
+        try:
+            with self._volumes() as root:
+                self._settle(root, known, generation)
+                self._require_all(root, known)
+                return self._left_over(root, known)
+        except FileNotFoundError:
+            if not known:
+                return []
+            raise _missing([self.path_of(key) for key in sorted(known)]) from None
+        except OSError as error:
+            text = f"cannot be put in order: {error.strerror} ({error.filename or 'no name'})"
+            raise InvalidValue("volumes", f"{self._work_dir}/{VOLUMES}", text) from None
+
+    def _settle(self, root: int, known: Collection[VolumeKey], generation: int) -> None:
+        """Nothing is left of what was put aside, so that generations may begin anew."""
+        for fd in _present(root, (DESTROYED,)):
+            asides = sorted(_asides(fd), key=lambda each: each.generation)
+            back: dict[VolumeKey, _Aside] = {}
+            # The earliest is what the checkpoint has: later ones were made after it.
+            for each in asides:
+                if each.generation > generation and each.key in known:
+                    back.setdefault(each.key, each)
+            trash = Trash(root, TRASH)
+            try:
+                # First, so that a start after this one does not take them for the earliest.
+                for each in asides:
+                    if back.get(each.key) != each:
+                        self._throw_away(root, trash, each)
+                for each in back.values():
+                    log.warning("volume stays: its end was not written down", volume=str(each.key))
+                    self._put_back(root, each)
+                for name in _names(fd):
+                    trash.take(fd, name)
+            finally:
+                trash.close()
+
+    def _throw_away(self, root: int, trash: Trash, aside: _Aside) -> None:
+        with closing(open_directory(root, _aside_parts(aside)[:-1])) as parent:
+            trash.take(parent, aside.key.volume_id)
+            os.fsync(parent)
+
+    def _require_all(self, root: int, known: Collection[VolumeKey]) -> None:
+        missing: list[str] = []
+        for key in sorted(known):
+            try:
+                os.close(open_directory(root, _parts(key)))
+            except OSError as error:
+                missing.append(f"{self.path_of(key)} ({error.strerror})")
+        if missing:
+            raise _missing(missing)
+
+    def _left_over(self, root: int, known: Collection[VolumeKey]) -> list[str]:
+        """Directories of no volume; those that are empty were left by a crash, and go."""
+        places = {_parts(key) for key in known}
+        found: list[str] = []
+        for roles in _present(root, (ROLES,)):
+            for role in sorted(_names(roles)):
+                for fd in _present(roles, (role,)):
+                    for name in sorted(_names(fd)):
+                        place = (ROLES, role, name)
+                        if place not in places and not _is_removed(fd, name):
+                            found.append("/".join((self._work_dir, VOLUMES, *place)))
+        return found
+
+
+def _names(fd: int) -> list[str]:
+    with os.scandir(fd) as entries:
+        return [entry.name for entry in entries]
+
+
+def _is_removed(parent: int, name: str) -> bool:
+    try:
+        os.rmdir(name, dir_fd=parent)
+    except OSError:
+        return False
+    return True
+
+
+def _present(root: int, parts: Sequence[str]) -> Iterator[int]:
+    """The directory, opened, if it is one and there."""
+    try:
+        fd = open_directory(root, parts)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    with closing(fd):
+        yield fd
+
+
+def _asides(fd: int) -> Iterator[_Aside]:
+    """What was put aside; what else is there is nobody's."""
+    for generation in filter(str.isdigit, _names(fd)):
+        for roles in _present(fd, (generation,)):
+            for role in _names(roles):
+                for names in _present(roles, (role,)):
+                    for name in _names(names):
+                        yield _Aside(VolumeKey(role.replace(" ", "/"), name), int(generation))
+
+
+def _made(root: int, parts: Sequence[str]) -> int:
+    """The directory, opened; it is there whatever becomes of the machine."""
+    fd = os.dup(root)
+    for part in parts:
+        try:
+            _make(fd, part)
+            below = open_directory(fd, (part,))
+        finally:
+            os.close(fd)
+        fd = below
+    return fd
+
+
+def _make(parent: int, name: str) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, _ABOVE, dir_fd=parent)
+    # Also of one that a crash has left perhaps before it was on the platter.
+    os.fsync(parent)
+
+
+def _unavailable(what: str, key: VolumeKey, error: OSError) -> Unavailable:
+    return Unavailable(f"the volume {key} {what}: {error.strerror}", field="volumes")
+
+
+def _missing(places: list[str]) -> InvalidValue:
+    shown = ", ".join(places[:_MAX_NAMED])
+    if len(places) > _MAX_NAMED:
+        shown += f" and {len(places) - _MAX_NAMED} more"
+    text = (
+        f"must be there, for tasks may have kept something in it: {shown}; mount or restore what"
+        " is missing, or make an empty directory there to go on without what was in it"
+    )
+    return InvalidValue("volumes", f"{len(places)} missing", text)
+
+
+__all__ = ["VolumeStore"]
