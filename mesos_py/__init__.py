@@ -115,6 +115,7 @@ if TYPE_CHECKING:
     from mesos_py.volumes import (
         create_volume,
         destroy_volume,
+        disk_of_volume,
         grow_volume,
         resized_volume,
         shrink_volume,
@@ -157,8 +158,8 @@ _HOMES = {
         "health_command health_http health_tcp launch task_status uri"
     ),
     "volumes": (
-        "create_volume destroy_volume grow_volume resized_volume shrink_volume volume_at "
-        "volume_on volumes_in"
+        "create_volume destroy_volume disk_of_volume grow_volume resized_volume shrink_volume "
+        "volume_at volume_on volumes_in"
     ),
     "v1.types_pb2": (
         "AgentID AgentInfo Attribute CheckInfo CommandInfo ContainerInfo Environment ExecutorID "
@@ -256,6 +257,7 @@ __all__ = [
     "custom_executor",
     "default_executor",
     "destroy_volume",
+    "disk_of_volume",
     "docker_container",
     "executor_task",
     "grow_volume",

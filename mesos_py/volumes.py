@@ -113,6 +113,13 @@ def resized_volume(volume: Resources, disk_mb: float) -> Resources:
     return _checked(Resources({disk_of(key): to_milli(RESOURCE, disk_mb)}), found)
 
 
+def disk_of_volume(volume: Resources) -> Resources:
+    """The reserved disk that it is made of, and which there is again when it is destroyed: to
+    be unreserved in the same call.  Raises InvalidResources for what is no volume."""
+    _volume(volume)
+    return volume.renamed(disk_of)
+
+
 def volumes_in(resources: Resources, role: str | None = None) -> dict[str, Resources]:
     """The persistent volumes among `resources`, for example of an offer, by their ids.
 
@@ -154,6 +161,7 @@ def _only(resources: Resources) -> Resources:
 __all__ = [
     "create_volume",
     "destroy_volume",
+    "disk_of_volume",
     "grow_volume",
     "resized_volume",
     "shrink_volume",

@@ -47,7 +47,7 @@ def columns(listed: Sequence[Row]) -> list[Column]:
         Column("LABELS", _labels),
         Column("RESERVED", lambda row: output.amounts(row["reserved"])),
         Column("UNUSED", lambda row: output.amounts(row["unused"])),
-        Column("VOLUMES", lambda row: ",".join(row["volumes"])),
+        Column("VOLUMES", lambda row: output.amounts(row["volumes"])),
     ]
 
 

@@ -14,6 +14,7 @@ from mesos_py.v1.types_pb2 import Offer
 from mesos_py.volumes import (
     create_volume,
     destroy_volume,
+    disk_of_volume,
     grow_volume,
     resized_volume,
     shrink_volume,
@@ -126,7 +127,12 @@ def test_a_task_may_see_a_volume_elsewhere_and_not_write_to_it():
 
 @pytest.mark.parametrize("other", [DISK, EMPTY, MADE + DISK])
 def test_what_is_not_one_volume_is_not_taken_for_one(other):
-    for use in (lambda: volume_at(other, "x"), lambda: resized_volume(other, 1)):
+    uses = (
+        lambda: volume_at(other, "x"),
+        lambda: resized_volume(other, 1),
+        lambda: disk_of_volume(other),
+    )
+    for use in uses:
         with pytest.raises(InvalidResources, match=r"no persistent volume|one amount of disk"):
             use()
 
@@ -165,7 +171,7 @@ def test_a_task_rests_on_what_is_reserved_and_made_by_the_same_call():
     assert not reserved_in(room.left, "db", labels=labels)
     for operation in (
         destroy_volume(volumes_in(offered)["orders"]),
-        unreserve(place + disk),
+        unreserve(place + disk_of_volume(volumes_in(offered)["orders"])),
     ):
         offered = conversion_of(operation).apply(offered)
     assert offered == Resources.of(cpus=4, mem=1024, disk=1024)

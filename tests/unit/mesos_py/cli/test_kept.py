@@ -220,7 +220,12 @@ def test_reservations_say_for_whom_by_whom_and_how_much_is_unused(has, cli):
     table = cli("reservations").table
     assert table == [
         ["ROLE", "AGENT", "HOST", "KIND", "BY", "LABELS", "RESERVED", "UNUSED", "VOLUMES"],
-        ["ads", A0, "host0", "dynamic", "alice", "for=db", "cpus:2;disk:64", "cpus:1", "orders"],
+        [
+            *("ads", A0, "host0", "dynamic", "alice", "for=db"),
+            "cpus:2;disk:64",
+            "cpus:1",
+            "orders:64",
+        ],
         ["web", A0, "host0", "static", "-", "-", "cpus:2;disk:80", "cpus:2;disk:80", "-"],
     ]
 
