@@ -214,7 +214,11 @@ class MasterDaemon:
     async def _serve_http(self, stack: contextlib.AsyncExitStack) -> HttpFront:
         """Raises PortInUse."""
         flags = self.flags
-        limits = Limits(body_bytes=flags.http_max_body, connections=flags.http_max_connections)
+        limits = Limits(
+            body_bytes=flags.http_max_body,
+            connections=flags.http_max_connections,
+            silence_s=flags.http_silence_timeout_s,
+        )
         front = HttpFront(
             self._leading, limits, self._credentials, echoed=flags.http_heartbeat_after_event
         )

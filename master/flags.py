@@ -65,6 +65,14 @@ class MasterFlags(AllocationFlags):
         check=at_least(1),
         help="When so many clients are connected over HTTP, the longest idle makes room",
     )
+    http_silence_timeout_s: float = flag(
+        300.0,
+        kind=config.duration_s,
+        check=between(0, 86_400),
+        help="A client over HTTP is gone when its machine has acknowledged nothing for so long,"
+        " or it has read nothing although much waits for it; 0: when TCP gives up by itself,"
+        " after a quarter of an hour",
+    )
     front: str = flag(
         "grpc",
         kind=config.choice("grpc", "lean"),

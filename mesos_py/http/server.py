@@ -19,6 +19,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from mesos_py import logs
 from mesos_py.errors import MesosPyError, PortInUse, TooLarge
+from mesos_py.http import silence
 from mesos_py.http.answers import HttpRefusal, status_of
 
 log = logs.get("http")
@@ -28,6 +29,7 @@ Answer: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 # aiohttp closes idle connections after a time; this is its "never".
 _NEVER_S: Final = 10 * 365 * 86400.0
 _SHUTDOWN_S: Final = 0.2
+_NEW: Final = object()
 _BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\n"
     b"Content-Length: 21\r\nConnection: close\r\n\r\ntoo many connections\n"
@@ -44,6 +46,9 @@ class Limits:
     connections: int = 10_000
     # From the head of a request to the end of its body.
     body_s: float = 60.0
+    # A connection is broken when nothing is heard of its other side for so long, not even
+    # by TCP; 0: when the kernel gives up.
+    silence_s: float = 0.0
 
 
 class Routes:
@@ -182,7 +187,8 @@ class HttpServer:
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         connection = request.protocol
-        self._idle.pop(connection, None)
+        if self._idle.pop(connection, _NEW) is _NEW and self._limits.silence_s:
+            silence.bound(connection.transport, self._limits.silence_s)
         self._busy.add(connection)
         try:
             answer = await self._answer(request)

@@ -1,0 +1,73 @@
+"""What the kernel is told of connections whose other side may vanish."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from mesos_py.http import silence
+from mesos_py.http.server import HttpServer, Limits, Routes, empty
+from tests.kit.raw_http import connected
+
+TCP = socket.IPPROTO_TCP
+
+
+class Transport(asyncio.BaseTransport):
+    """One of the socket."""
+
+    def __init__(self, made: socket.socket) -> None:
+        super().__init__({"socket": made})
+
+
+def told(made: Any) -> dict[str, int]:
+    return {
+        "alive": made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+        "idle": made.getsockopt(TCP, socket.TCP_KEEPIDLE),
+        "again": made.getsockopt(TCP, socket.TCP_KEEPINTVL),
+        "silence": made.getsockopt(TCP, socket.TCP_USER_TIMEOUT),
+    }
+
+
+@pytest.mark.parametrize(
+    ("silence_s", "pause_s", "silence_ms"),
+    [(300, 75, 300_000), (0.5, 1, 500), (86_400, 21_600, 86_400_000), (200_000, 32_767, 2 * 10**8)],
+)
+def test_the_kernel_gives_up_after_as_long(silence_s, pause_s, silence_ms):
+    with socket.socket() as made:
+        silence.bound(Transport(made), silence_s)
+        expected = {"alive": 1, "idle": pause_s, "again": pause_s, "silence": silence_ms}
+        assert told(made) == expected
+
+
+def test_what_is_broken_already_stays_so():
+    silence.bound(None, 300)
+    with socket.socket() as made:
+        pass
+    silence.bound(Transport(made), 300)
+
+
+@pytest.mark.parametrize("silence_s", [0.0, 300.0])
+async def test_connections_to_the_server_are_bounded_if_that_is_wanted(silence_s):
+    found = []
+
+    async def look(request: web.Request) -> web.Response:
+        assert request.transport is not None
+        found.append(told(request.transport.get_extra_info("socket"))["silence"])
+        return empty(202)
+
+    routes = Routes()
+    routes.add("/", look)
+    server = HttpServer(routes, Limits(silence_s=silence_s))
+    await server.start("127.0.0.1", 0)
+    try:
+        async with connected(server.port) as client:
+            for _ in range(2):
+                head, _ = await client.ask("GET", "/")
+                assert head.status == 202
+    finally:
+        await server.close()
+    assert found == [int(silence_s * 1000)] * 2
