@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from mesos_py import persistent, reserved
 from mesos_py.amounts import to_milli
@@ -25,6 +25,7 @@ from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import types_pb2 as pb
 
 Operation = pb.Offer.Operation
+_ID: Final = "disk.persistence.id"
 
 
 class Conversion(NamedTuple):
@@ -134,15 +135,16 @@ def with_volumes_as(known: Resources, resources: Resources) -> Resources:
     for key, milli in resources.scalars.items():
         name = names.get(_identity(key), key) if reserved.is_volume(key) else key
         if name in scalars:
-            raise InvalidResources(persistent.RESOURCE, name, "is there twice")
+            raise InvalidResources(_ID, _identity(key)[1], "is there twice")
         scalars[name] = milli
     return Resources(scalars, resources.ranges, resources.sets)
 
 
-def _identity(key: str) -> tuple[str, str, str | None]:
+def _identity(key: str) -> tuple[str, str]:
+    """What it is made of, and its id."""
     volume = reserved.volume_of(key)
     assert volume is not None
-    return reserved.disk_of(key), volume.volume_id, volume.principal
+    return reserved.disk_of(key), volume.volume_id
 
 
 def require_new_volumes(known: Resources, made: Resources) -> None:
@@ -155,7 +157,7 @@ def require_new_volumes(known: Resources, made: Resources) -> None:
         role, volume_id = named = _role_and_id(key)
         if named in found:
             reason = f"the role {role} has a volume of that id there already"
-            raise InvalidResources("volumes.disk.persistence.id", volume_id, reason)
+            raise InvalidResources(_ID, volume_id, reason)
         found.add(named)
 
 

@@ -4,9 +4,9 @@ A volume outlives the tasks that use it.  It belongs to the role of its reservat
 is one of an id for each role on an agent, and it is used whole or not at all.
 
 As in Mesos (src/common/resources.cpp, operator== of DiskInfo) a volume is told from others
-by its id and who made it; where it is to be seen in a sandbox, and whether it may be
-written to, is said anew by whoever uses it.  The place that was named when it was made is
-kept, too, and offered with it.
+by its id alone; where it is to be seen in a sandbox, and whether it may be written to, is
+said anew by whoever uses it.  The place that was named when it was made is kept, too, and
+offered with it; so is the name of whoever made it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,13 @@ RESOURCE: Final = "disk"
 
 
 class Volume(NamedTuple):
-    """The persistent volume `volume_id`, of whoever has the name `principal`, to be seen at
+    """The persistent volume `volume_id`, made by whoever has the name `principal`, to be seen at
     `container_path` of a sandbox or of an image's files."""
 
     volume_id: str
     container_path: str
     principal: str | None = None
     read_only: bool = False
-
-    def is_same(self, other: Volume) -> bool:
-        """Whether both are about one volume, in whatever way it is used."""
-        return (self.volume_id, self.principal) == (other.volume_id, other.principal)
 
 
 def from_disk(where: str, message: pb.Resource) -> Volume:

@@ -121,7 +121,7 @@ class Acceptance:
             name = name_of(Operation.Type, operation.type)
             raise InvalidValue("operations.type", name, "is not for what is kept for short tasks")
         conversion = reserving.asked_by_framework(
-            self.framework, self.agent, self.role, operation, self.total
+            self.framework, self.agent, self.role, operation, self.total, self.left
         )
         left, then = conversion.apply(self.left), conversion.apply(self.total)
         self._told = self._told or reserving.told(self.total)

@@ -56,9 +56,10 @@ def asked_by_framework(
     role: str,
     operation: pb.Offer.Operation,
     there: Resources,
+    left: Resources,
 ) -> Conversion:
-    """What the operation does, on offers of `role`, when the agent has what is `there`.
-    Raises MesosPyError if it may not be."""
+    """What the operation does, on offers of `role` of which so much is `left`, when the agent
+    has what is `there`.  Raises MesosPyError if it may not be."""
     _require_kind(operation)
     require_capable(agent, operation)
     _require_role_of_offer(operation, role)
@@ -70,6 +71,7 @@ def asked_by_framework(
         _require_own(conversion, role, own)
     elif operation.type == Operation.CREATE:
         volume_rules.require_principal(conversion.converted, own)
+    volume_rules.require_unused(operation, conversion, left)
     return conversion
 
 
@@ -165,7 +167,7 @@ def carry_out(c: Cluster, agent_id: str, operation: pb.Offer.Operation, now: Now
     conversion = _conversion(operation, agent.total)
     if not agent.connected:
         raise Conflict("the agent is disconnected", agent=agent_id)
-    _require_unused(c, agent, conversion.consumed)
+    _require_unused(c, agent, operation, conversion)
     then = conversion.apply(agent.total)
     require_bounds(told(agent.total), conversion, agent.total, then)
     _make_room(c, agent, conversion.consumed, now)
@@ -174,8 +176,12 @@ def carry_out(c: Cluster, agent_id: str, operation: pb.Offer.Operation, now: Now
     changed(c, agent, now)
 
 
-def _require_unused(c: Cluster, agent: Agent, wanted: Resources) -> None:
+def _require_unused(
+    c: Cluster, agent: Agent, operation: pb.Offer.Operation, conversion: Conversion
+) -> None:
     unused = c.ledger.free(agent.agent_id) + c.ledger.offered(agent.agent_id)
+    volume_rules.require_unused(operation, conversion, unused)
+    wanted = conversion.consumed
     if not unused.contains(wanted):
         name, asked, there = unused.shortfalls(wanted)[0]
         text = f"{name}: {asked} wanted, {there} there that nobody uses"

@@ -11,7 +11,7 @@ from typing import Final
 
 from mesos_py import reserved
 from mesos_py.conversions import Conversion, require_new_volumes, with_volumes_as
-from mesos_py.errors import InsufficientResources, InvalidValue
+from mesos_py.errors import Conflict, InsufficientResources, InvalidValue, MesosPyError
 from mesos_py.resources import Resources, milli_text
 from mesos_py.v1 import types_pb2 as pb
 
@@ -31,12 +31,11 @@ _ID: Final = "disk.persistence.id"
 
 
 def require_sound(operation: pb.Offer.Operation, conversion: Conversion, there: Resources) -> None:
-    """Raises InvalidResources for a new volume of an id that there is, and InvalidValue for
-    what is no volume of the agent, which has all that is `there`."""
+    """Raises InvalidResources for a new volume of an id that there is, and for what is no
+    volume of the agent, which has all that is `there`, what `_missing` makes."""
     if operation.type == Operation.CREATE:
         require_new_volumes(there, conversion.converted)
         return
-    field = FIELDS[operation.type]
     for key, milli in conversion.consumed.scalars.items():
         volume = reserved.volume_of(key)
         if volume is None:
@@ -44,10 +43,30 @@ def require_sound(operation: pb.Offer.Operation, conversion: Conversion, there: 
         has = there.scalars.get(key)
         if has is None:
             reason = f"the agent has no such volume of the role {reserved.role_of(key)}"
-            raise InvalidValue(f"{field}.{_ID}", volume.volume_id, reason)
+            raise _missing(operation, _ID, volume.volume_id, reason)
         if has != milli:
             reason = f"the volume {volume.volume_id} has {milli_text(has)} and is taken whole"
-            raise InvalidValue(f"{field}.disk", milli_text(milli), reason)
+            raise _missing(operation, "disk", milli_text(milli), reason)
+
+
+def require_unused(
+    operation: pb.Offer.Operation, conversion: Conversion, unused: Resources
+) -> None:
+    """Raises what `_missing` makes where a volume of the agent is not among what is `unused`."""
+    for key in conversion.consumed.scalars:
+        volume = reserved.volume_of(key)
+        if volume is None or key in unused.scalars:
+            continue
+        raise _missing(operation, _ID, volume.volume_id, "is in use, or is offered to others")
+
+
+def _missing(operation: pb.Offer.Operation, member: str, value: str, reason: str) -> MesosPyError:
+    """Of a volume that cannot be had.  As in Mesos, to destroy such a one is InvalidValue, and
+    a Conflict to change its size."""
+    where = f"{FIELDS[operation.type]}.{member}"
+    if operation.type == Operation.DESTROY:
+        return InvalidValue(where, value, reason)
+    return Conflict(f"{where}: {value!r}: {reason}", field=where, value=value)
 
 
 def require_principal(volumes: Resources, own: str) -> None:

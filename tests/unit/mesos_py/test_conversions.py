@@ -170,7 +170,7 @@ def test_a_volume_is_the_same_however_it_is_used():
     assert with_volumes_as(known, used + amount(cpus=1)) == (
         volume(ALICE, 64, principal="alice") + amount(cpus=1)
     )
-    other = volume(ALICE, 64, path="elsewhere", principal="bob")
+    other = volume(by("ads", "bob"), 64, path="elsewhere", principal="alice")
     assert with_volumes_as(known, other) == other
     with pytest.raises(InvalidResources, match="is there twice"):
         with_volumes_as(known, used + volume(ALICE, 64, principal="alice"))

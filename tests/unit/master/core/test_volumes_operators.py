@@ -91,6 +91,8 @@ def test_offers_of_something_else_stay(world, agent):
         (Operation(type=Operation.CREATE), InvalidValue, "is missing"),
         (destroy(volume(OPS, 40, "v2")), InvalidValue, "'v2': the agent has no such volume"),
         (destroy(volume(OPS, 10, principal="olga")), InvalidValue, "is taken whole"),
+        (grow(volume(OPS, 40, "v2"), amount(OPS, disk=1)), Conflict, "has no such volume"),
+        (shrink(volume(OPS, 10, principal="olga"), 1), Conflict, "is taken whole"),
         (grow(MADE, amount(OPS, disk=61)), Conflict, "61 wanted, 60 there"),
         (shrink(MADE, 40), InvalidValue, "must be less than the volume"),
         (unreserve(MADE), InvalidValue, "has to be destroyed first"),
@@ -115,8 +117,10 @@ def test_what_a_task_uses_is_not_touched(world, agent):
     task.ClearField("resources")
     task.resources.extend((MADE + amount(OPS, mem=32)).to_proto())
     framework.accept([offer], [launch(task)])
-    for operation in (destroy(MADE), grow(MADE, amount(OPS, disk=1)), shrink(MADE, 1)):
-        with pytest.raises(Conflict, match="40 wanted, 0 there that nobody uses"):
+    with pytest.raises(InvalidValue, match="'v1': is in use"):
+        operate(world, agent, destroy(MADE))
+    for operation in (grow(MADE, amount(OPS, disk=1)), shrink(MADE, 1)):
+        with pytest.raises(Conflict, match="'v1': is in use"):
             operate(world, agent, operation)
 
 
