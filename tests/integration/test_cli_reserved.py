@@ -3,6 +3,7 @@
 import pytest
 
 from tests.kit.local import Local
+from tests.kit.waiting import until
 
 
 @pytest.fixture
@@ -32,6 +33,20 @@ def test_an_operator_reserves_a_part_of_an_agent_and_gives_it_back(cluster):
     done(cluster, "unreserve", host, "cpus:1", "--role", "db", "--label", "for=orders")
     (row,) = cluster.json("reservations")
     assert row["reserved"] == {"disk": 100.0}
+    make = ("volume", "create", host, "--role", "db", "--id", "orders", "--path", "data")
+    done(cluster, *make, "--disk", "60")
+    refused = cluster.cli(*make, "--disk", "10")
+    assert refused.code == 2
+    assert "'orders': the role db has a volume of that id there already" in refused.err
+    kept = cluster.work_dir / "agent-1" / "volumes" / "roles" / "db" / "orders"
+    until(kept.is_dir)
+    done(cluster, "volume", "grow", host, "orders", "--by", "20")
+    done(cluster, "volume", "shrink", host, "orders", "--by", "50")
+    (volume,) = cluster.json("volume", "list")
+    assert (volume["id"], volume["disk"], volume["tasks"]) == ("orders", 30.0, [])
+    done(cluster, "volume", "destroy", host, "orders", "--yes")
+    assert cluster.json("volume", "list") == []
+    until(lambda: not kept.exists())
     done(cluster, "unreserve", host, "--all", "--role", "db")
     assert cluster.json("reservations") == []
     (agent,) = cluster.json("agents")
