@@ -136,14 +136,20 @@ def test_a_task_that_writes_all_the_time_loses_nothing_where_the_front_is_cut_of
     # Wide enough that nothing has to go before it is read.
     limits = Limits(max_bytes=300_000, max_parts=20)
 
+    file = log.reader()
+    seen = bytearray()
+
     def write() -> None:
         while not stop.is_set() and log.written < 3_000_000:
-            log.write(50)
+            # A part holds twice the size at which a log is rotated: while nobody rotates,
+            # which may take any time, no more than that comes together.
+            if log.written - len(seen) < limits.max_bytes // 3:
+                log.write(50)
+            else:
+                os.sched_yield()
 
     writer = threading.Thread(target=write)
     writer.start()
-    file = log.reader()
-    seen = bytearray()
     try:
         while writer.is_alive() or len(seen) < log.written:
             if log.size("stdout") > limits.max_bytes:
