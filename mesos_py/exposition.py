@@ -27,7 +27,8 @@ def answering(render: Render) -> Callable[[web.Request], Awaitable[web.Response]
 
     async def answer(request: web.Request) -> web.Response:
         if request.method not in ("GET", "HEAD"):
-            return web.Response(status=405, headers={"Allow": "GET, HEAD"})
+            reason = f"method: {request.method!r}: must be GET, HEAD\n"
+            return web.Response(status=405, text=reason, headers={"Allow": "GET, HEAD"})
         try:
             text = await render()
         except Exception as error:

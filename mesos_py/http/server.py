@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from mesos_py import logs
@@ -111,7 +111,7 @@ class HttpServer:
         """Listen; the port (0 picks one).  Raises PortInUse."""
         limits = self._limits
         app = web.Application(client_max_size=limits.body_bytes)
-        app.router.add_route("*", "/{path:.*}", self._serve)
+        app.router.add_route("*", "/{path:.*}", self._serve, expect_handler=_expected)
         app.on_response_prepare.append(_plain)
         runner = self._runner = web.AppRunner(
             app,
@@ -244,6 +244,19 @@ class _Refused(asyncio.Protocol):
 
 
 # ---- Answers ----------------------------------------------------------------------------
+
+
+async def _expected(request: web.Request) -> web.StreamResponse | None:
+    """Before a request with an Expect header is served: what it is told, None: to go on."""
+    expected = request.headers["Expect"]
+    if request.version < HttpVersion11:
+        return None
+    if expected.lower() != "100-continue":
+        return text(417, f"Expect: {expected[:100]!r}: must be 100-continue\n")
+    await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    # No part of the answer.
+    request.writer.output_size = 0
+    return None
 
 
 async def _plain(_: web.Request, answer: web.StreamResponse) -> None:

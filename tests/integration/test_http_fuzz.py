@@ -12,13 +12,21 @@ import pytest
 from mesos_py.http.media import Media
 from mesos_py.v1 import scheduler_pb2 as sched
 from tests.kit.fuzz import Fuzz
+from tests.kit.http_fuzz import Client, Endpoint, check, requests
 from tests.kit.http_scheduler import PATH, HttpMaster, serving, welcomed
+from tests.kit.master_http import http_master
 from tests.kit.raw_http import connected
 
 Call = sched.Call
 CALLS = 40
 # What a call may be answered with; 501 is for UNKNOWN alone.
 ANSWERS = frozenset({200, 202, 400, 403, 406, 413, 415, 501})
+
+
+def known(master: HttpMaster) -> dict[str, bytes]:
+    """What there is of each framework."""
+    frameworks = master.term.shell.core.cluster.frameworks
+    return {key: each.info.SerializeToString() for key, each in frameworks.items()}
 
 
 def sound(master: HttpMaster) -> None:
@@ -49,6 +57,39 @@ async def test_calls_that_are_made_up(media: Media, seed: int) -> None:
                 assert head.status in ANSWERS, (head, body, call)
                 assert (head.status < 400) == (body == b"")
             sound(master)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_requests_of_every_kind(seed: int) -> None:
+    dice = random.Random(seed)
+    fuzz = Fuzz(dice)
+
+    def call(_: random.Random) -> bytes:
+        made = fuzz.made_up(Call)
+        if made.type == Call.SUBSCRIBE:
+            made.type = Call.REVIVE
+        return Media.JSON.dumps(made)
+
+    async with serving() as master, master.client() as client:
+        async with client.subscribed(failover_timeout=1000) as stream:
+            await welcomed(stream)
+            before = known(master)
+            async with Client(master.port) as other:
+                scheduler = Endpoint(("POST",), call, often=40)
+                for asked in requests(dice, PATH, scheduler, 2, [scheduler]):
+                    head, body = await other.ask(asked)
+                    check(asked, head, body)
+                    # It has no stream, so nobody is heard.
+                    assert head.status >= 400, (asked, head, body)
+                    assert known(master) == before, asked
+            sound(master)
+
+
+async def test_a_running_master_has_the_endpoints_that_are_asked_all_kinds_of_things() -> None:
+    # In tests/unit/master/api/http/test_master_endpoints.py.
+    async with serving() as running, http_master() as asked:
+        assert running.daemon.http is not None
+        assert running.daemon.http.routes.paths() == asked.routes.paths()
 
 
 @pytest.mark.parametrize("seed", range(4))

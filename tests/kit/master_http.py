@@ -10,12 +10,13 @@ from typing import Any
 from master.api.agents import AgentChannels, UsageRelay
 from master.api.files import LogRelay
 from master.api.front import Leading
+from master.api.http.front import HttpFront
 from master.api.http.operators import add_operators
 from master.api.operator import OperatorService, Tenure
 from master.api.shell import Shell
 from mesos_py.address import Address, MasterAddress
 from mesos_py.http.log_file import OwnLog
-from mesos_py.http.server import HttpServer, Routes
+from mesos_py.http.server import Limits
 from tests.kit.core import World
 from tests.kit.raw_http import Connection, Head, connected, request
 
@@ -39,8 +40,8 @@ class HttpMaster:
         )
         self.leading = Leading()
         self.leading.operator = self.operator
-        self.routes = Routes("master")
-        self.server = HttpServer(self.routes)
+        front = HttpFront(self.leading, Limits())
+        self.routes, self.server = front.routes, front.server
         flags = {"port": "5050"}
         body = self.server.body
         add_operators(self.routes, self.leading, body, flags, lambda: b"metrics 1\n", log)

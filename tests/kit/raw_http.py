@@ -104,10 +104,15 @@ class Connection:
             await self.writer.wait_closed()
 
 
+async def opened(port: int) -> Connection:
+    """A connection to a port of this machine."""
+    return Connection(*await asyncio.open_connection("127.0.0.1", port))
+
+
 @contextlib.asynccontextmanager
 async def connected(port: int) -> AsyncIterator[Connection]:
-    """A connection to a port of this machine, closed at the end."""
-    connection = Connection(*await asyncio.open_connection("127.0.0.1", port))
+    """The same, closed at the end."""
+    connection = await opened(port)
     try:
         yield connection
     finally:

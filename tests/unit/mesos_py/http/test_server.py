@@ -111,6 +111,23 @@ async def test_bodies_that_are_chunked_and_large() -> None:
         assert await client.body(await client.head()) == str(10 * 0x10000).encode()
 
 
+async def test_a_client_that_waits_to_be_told_to_go_on() -> None:
+    async with serving() as server, connected(server.port) as client:
+        waits = {"Expect": "100-Continue", "Content-Length": "1"}
+        await client.send(request("POST", "/echo", waits))
+        assert (await client.head()).status == 100
+        await client.send(b"x")
+        head = await client.head()
+        assert (head.status, await client.body(head)) == (200, b"1")
+        head, body = await client.ask("POST", "/echo", {"Expect": "wonders"}, b"x")
+        assert (head.status, body) == (417, b"Expect: 'wonders': must be 100-continue\n")
+        # Older clients are told nothing in between, and nothing is asked of them.
+        old = request("POST", "/echo", {"Expect": "wonders"}, b"x").replace(b"/1.1", b"/1.0")
+        await client.send(old)
+        head = await client.head()
+        assert (head.status, await client.body(head)) == (200, b"1")
+
+
 async def test_a_body_over_the_bound() -> None:
     async with serving(Limits(body_bytes=10)) as server, connected(server.port) as client:
         head, body = await client.ask("POST", "/echo", body=b"x" * 11)
