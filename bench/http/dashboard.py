@@ -48,7 +48,7 @@ class Polled:
     probes: int = 4
     task_s: tuple[float, float] = (0.03, 0.09)
     # Pairs of windows.
-    rounds: int = 4
+    rounds: int = 6
     window_s: float = 7.0
     # At the beginning of a window nothing is measured for so long.
     settle_s: float = 0.7
@@ -173,7 +173,9 @@ class _Played:
         cpu_s, began_s = cpu_seconds([self._pid]), time.monotonic()
         await asyncio.sleep(polled.window_s)
         await until(lambda: bool(probe.took_ms), probe.trouble)
-        window = {"on": on, "seconds": time.monotonic() - began_s, "took_ms": probe.took_ms}
+        # What comes from now on is of the next window's beginning.
+        took_ms, probe.took_ms = probe.took_ms, []
+        window = {"on": on, "seconds": time.monotonic() - began_s, "took_ms": took_ms}
         self._windows.append({**window, "cpu_s": cpu_seconds([self._pid]) - cpu_s})
 
 

@@ -37,9 +37,9 @@ class Rates:
 
     agents: int = 200
     slots: int = 4
-    rounds: int = 3
+    rounds: int = 5
     warm_s: float = 0.4
-    window_s: float = 2.0
+    window_s: float = 1.5
 
 
 @dataclass(frozen=True)
