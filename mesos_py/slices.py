@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 SLICE_S: Final = 0.005
 # While others have little to do: what arrives then takes several rounds of the loop to its
 # answer, and waits for a slice in each.
-LEAST_S: Final = 0.001
+LEAST_S: Final = 0.0005
 SHARE: Final = 0.25
 
 T = TypeVar("T")

@@ -55,7 +55,7 @@ class Others:
         await asyncio.gather(self._task, return_exceptions=True)
 
 
-async def waits_s(clock: Clock, others_s: float, steps: int = 400) -> list[float]:
+async def waits_s(clock: Clock, others_s: float, steps: int = 800) -> list[float]:
     """How long others waited, once the pace knew them."""
     others, pace = Others(clock, others_s), Pace()
     for _ in range(steps):
