@@ -72,14 +72,8 @@ test-vm: setup ## tests in a virtual machine with cgroup v2 (builds its disk fir
 	@tools/setup.sh --with-vm-packages
 	@$(BIN)/python -m pytest $(PYTEST_ARGS) tests/vm
 
-# The checks run beside the tests, and are shown after them.  Bytecode is kept even where Python is told
-# to keep none: of the tests too it need not be made each time.
 test-fast: setup ## lint, types, unit and property tests without the long ones, all side by side
-	@report=$$(mktemp); trap 'rm -f "$$report"' EXIT; checks=0; tests=0; \
-	$(MAKE) --no-print-directory lint types >"$$report" 2>&1 & \
-	HYPOTHESIS_PROFILE=fast env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n auto -m 'not long' \
-	    $(PYTEST_ARGS) $(FAST_TESTS) || tests=$$?; \
-	wait $$! || checks=$$?; cat "$$report"; exit $$((checks | tests))
+	@tools/test_fast.sh $(PYTEST_ARGS) $(FAST_TESTS)
 
 chaos: setup-for-tests ## random faults against a cluster of network namespaces; MINUTES=30 SEED=7 (printed)
 	@$(BIN)/python -m tests.kit.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))

@@ -10,7 +10,7 @@ from tests.kit.mapreduce_brain import Shell, options, spec, splits
 AFTER_S, LONGEST_S, LARGE_MB = 5, 10, 900
 
 
-@settings(max_examples=25)
+@settings(max_examples=min(25, settings().max_examples))
 @given(
     agents=st.integers(1, 3),
     small_mb=st.sampled_from([120, 250, 400]),

@@ -52,21 +52,20 @@ async def _ask(method, path, headers, body):
         assert master.server.failures == 0
 
 
-@settings(max_examples=150)
+@settings(max_examples=settings().max_examples * 3 // 2)
 @given(kind=st.sampled_from(KINDS), members=st.dictionaries(st.sampled_from(NAMES), trees))
 def test_any_call_as_json(kind, members):
     members = {kind.lower(): members, **members, "type": kind}
     asyncio.run(_ask("POST", "/api/v1", JSON, json.dumps(members).encode()))
 
 
-@settings(max_examples=100)
 @given(st.one_of(st.binary(max_size=60), trees.map(lambda tree: json.dumps(tree).encode())))
 def test_any_body_in_any_form(body):
     for media in ("application/json", "application/x-protobuf"):
         asyncio.run(_ask("POST", "/api/v1", {"Content-Type": media}, body))
 
 
-@settings(max_examples=150)
+@settings(max_examples=settings().max_examples * 3 // 2)
 @given(
     method=st.sampled_from(["GET", "POST", "PUT", "DELETE"]),
     path=st.sampled_from(PATHS),

@@ -10,6 +10,7 @@ from tests.property.model_reserving import Model
 SEEDS = range(40)
 
 
+@pytest.mark.long
 def test_random_histories_end_in_agreement() -> None:
     seen: Counter[str] = Counter()
     for seed in SEEDS:

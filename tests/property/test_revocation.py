@@ -349,7 +349,7 @@ def test_what_is_taken_back_reaches_the_one_it_was_taken_for(seed, make, min_off
 
 
 @given(seed=st.integers(0, 2**32), steps=st.integers(1, 400))
-@settings(max_examples=30)
+@settings(max_examples=min(30, settings().max_examples))
 def test_while_nobody_states_needs_grants_are_as_if_it_was_switched_off(seed, steps):
     histories = []
     for victims in ("youngest", "off"):

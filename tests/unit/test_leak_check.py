@@ -74,6 +74,7 @@ def _outcomes(output: str, kind: str) -> set[str]:
     return set(re.findall(rf"^{kind} test_it\.py::(\w+)", output, re.MULTILINE))
 
 
+@pytest.mark.long
 def test_each_kind_of_leak_is_reported(folder):
     output = _run(folder, ci="")
     assert _outcomes(output, "ERROR") == {
@@ -97,6 +98,7 @@ def test_each_kind_of_leak_is_reported(folder):
     assert _outcomes(output, "FAILED") == set()
 
 
+@pytest.mark.long
 def test_a_missing_tool_is_a_failure_under_ci(folder):
     output = _run(folder, ci="true")
     assert "test_tool" in _outcomes(output, "ERROR")

@@ -94,7 +94,7 @@ def _lines_that_match(pattern: re.Pattern[str], names: list[str]) -> list[str]:
 
 def _functions(name: str) -> Iterator[tuple[str, int]]:
     """Each function with its length; a docstring is a contract and does not count."""
-    for node in ast.walk(ast.parse(_text(name), name)):
+    for node in _statements(ast.parse(_text(name), name)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             if ast.get_docstring(node) is not None:
@@ -103,10 +103,20 @@ def _functions(name: str) -> Iterator[tuple[str, int]]:
             yield f"{name}:{node.lineno}: {node.name}", length
 
 
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Everything that may have a function or an import in it: no expression does."""
+    todo = [tree]
+    while todo:
+        node = todo.pop()
+        yield node
+        for part in ("body", "orelse", "handlers", "finalbody", "cases"):
+            todo.extend(getattr(node, part, ()))
+
+
 def _imports(source: str) -> set[str]:
     """Top-level names of everything that is imported absolutely, inside functions too."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in _statements(ast.parse(source)):
         if isinstance(node, ast.Import):
             found.update(alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -233,7 +233,10 @@ KINDS = st.sampled_from(["file", "sparse", "directory", "symlink", "hard link", 
 STEPS = st.lists(st.tuples(KINDS, st.integers(0, 9), st.integers(0, 40)), max_size=25)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=min(40, settings().max_examples),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 @given(steps=STEPS)
 def test_any_tree_is_counted_as_du_counts_it(box, steps):
     top = Path(tempfile.mkdtemp(dir=box))
