@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -106,7 +107,7 @@ class Model:
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
         self.world = World()
-        self.parties = [Party(AgentWorld(registered=False), number) for number in range(2)]
+        self.parties = [Party(self.agent(), number) for number in range(2)]
         self.schedulers = [Scheduler(self.world, role) for role in ("ads", "ads/x", "web")]
         self.seen: Counter[str] = Counter()
         self._numbers = 0
@@ -115,6 +116,10 @@ class Model:
         for scheduler in self.schedulers:
             scheduler.subscribe()
 
+    def agent(self) -> AgentWorld:
+        """A new one."""
+        return AgentWorld(registered=False)
+
     def go(self, steps: int) -> None:
         moves = (
             [self.deliver] * 12
@@ -122,6 +127,7 @@ class Model:
             + [self.work] * 3
             + [self.settle] * 6
             + [self.cut, self.kill_agent, self.come_again]
+            + self.more_moves()
         )
         for _ in range(steps):
             self.dice.choice(moves)()
@@ -129,6 +135,10 @@ class Model:
                 self.kill_master()
             self.check()
         self.heal()
+
+    def more_moves(self) -> list[Callable[[], None]]:
+        """What else may happen, each as often as it is named."""
+        return []
 
     def check(self) -> None:
         self.world.check()
