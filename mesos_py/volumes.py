@@ -99,7 +99,8 @@ def volume_on(
 
 def volume_at(volume: Resources, container_path: str, *, read_only: bool = False) -> Resources:
     """The same volume, for a task that is to see it at another place than the one that was
-    said when it was made, or is not to write to it."""
+    said when it was made; in a docker container also at an absolute path, or not to write
+    to it.  Other tasks with such a one are refused (TASK_ERROR)."""
     found = _volume(volume)
     used = found._replace(container_path=container_path, read_only=read_only)
     return _checked(volume, used)

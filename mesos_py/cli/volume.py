@@ -13,7 +13,7 @@ from mesos_py.cli.names import short_ids
 from mesos_py.cli.options import json_option, label_option, with_master
 from mesos_py.cli.output import Column, Row
 from mesos_py.cli.summaries import SUMMARIES
-from mesos_py.errors import InvalidValue
+from mesos_py.errors import Conflict, InvalidValue
 
 if TYPE_CHECKING:
     from mesos_py.operator import OperatorClient
@@ -89,7 +89,7 @@ def destroy(
     client: OperatorClient, *, agent: str, volume_id: str, role: str | None, yes: bool
 ) -> None:
     """Erase what is in the volume ID of AGENT; its disk stays reserved.  No task may use it."""
-    agent_id, where, volume = _find(client, agent, volume_id, role)
+    agent_id, where, volume = _find_unused(client, agent, volume_id, role)
     if not yes:
         if not sys.stdin.isatty():
             raise InvalidValue("yes", "not given", "must be, where nobody can be asked")
@@ -114,7 +114,7 @@ def grow(
     from mesos_py.reserved import disk_of
 
     size = _disk("--by", mb)
-    agent_id, where, volume = _find(client, agent, volume_id, role)
+    agent_id, where, volume = _find_unused(client, agent, volume_id, role)
     (key,) = volume.names()
     client.grow_volume(agent_id, volume, size.renamed(lambda _: disk_of(key)))
     _tell_size(volume_id, volume.scalar(key) + mb, where)
@@ -134,7 +134,7 @@ def shrink(
     What is in it stays, also if it is more.  No task may use it.
     """
     _disk("--by", mb)
-    agent_id, where, volume = _find(client, agent, volume_id, role)
+    agent_id, where, volume = _find_unused(client, agent, volume_id, role)
     (key,) = volume.names()
     client.shrink_volume(agent_id, volume, mb)
     _tell_size(volume_id, volume.scalar(key) - mb, where)
@@ -154,16 +154,24 @@ def _disk(option: str, mb: float) -> Resources:
         raise InvalidValue(option, mb, error.reason) from None
 
 
-def _find(
+def _find_unused(
     client: OperatorClient, agent: str, volume_id: str, role: str | None
 ) -> tuple[str, str, Resources]:
-    """The agent's id, the agent in words, and the volume as it has it."""
-    from mesos_py.cli import find, kept
+    """The agent's id, the agent in words, and the volume as it has it.  Raises Conflict for
+    one that is used, and says by whom."""
+    from mesos_py.cli import find, kept, kept_rows
+    from mesos_py.reserved import role_of
 
     found = find.agent_entry(client, agent)
     info = found.agent_info
     where = f"agent {info.id.value} ({info.hostname})"
-    return info.id.value, where, kept.find_volume(where, kept.has(found), volume_id, role)
+    volume = kept.find_volume(where, kept.has(found), volume_id, role)
+    (key,) = volume.names()
+    for row in kept_rows.volume_rows([found], client.tasks()):
+        if row["used"] and (row["id"], row["role"]) == (volume_id, role_of(key)):
+            text = f"volume {volume_id!r} on {where} is used by {_users(row)}"
+            raise Conflict(text, kind="volume", name=volume_id)
+    return info.id.value, where, volume
 
 
 # ---- list ------------------------------------------------------------------------------------

@@ -384,6 +384,23 @@ def test_a_volume_that_is_not_there_and_sizes_that_cannot_be(master, has, cli, a
     assert orders(master) == []
 
 
+@pytest.mark.parametrize(
+    "args", [["destroy", "--yes"], ["grow", "--by", 1], ["shrink", "--by", 1]], ids=lambda a: a[0]
+)
+def test_a_volume_that_is_used_is_left_alone_and_by_whom_is_said(master, has, cli, args):
+    other = volume(by("web"), 9, "orders")
+    has(PLAIN + ORDERS + other, used=ORDERS)
+    verb, *options = args
+    ended = cli("volume", verb, "host0", "orders", "--role", "ads", *options)
+    assert (ended.code, ended.out) == (1, "")
+    assert f"volume 'orders' on {NODE} is used by an executor" in ended.err
+    master.tasks += [fake.task(name, resources=ORDERS.to_proto()) for name in ("t1", "t2")]
+    ended = cli("volume", verb, "host0", "orders", "--role", "ads", *options)
+    assert ended.code == 1
+    assert f"volume 'orders' on {NODE} is used by t1,t2" in ended.err
+    assert orders(master) == []
+
+
 def test_an_id_that_two_roles_have_is_told_by_the_role(master, has, cli):
     other = volume(by("web"), 9, "orders")
     has(PLAIN + ORDERS + other)
