@@ -44,6 +44,8 @@ from agent.isolation import base as isolation
 from agent.resources import offered, parse_attributes, warn_of_taken_ports
 from agent.sandboxes.keeper import SandboxKeeper
 from agent.volumes.eraser import Eraser
+from agent.volumes.keeper import VolumeKeeper
+from agent.volumes.links import VolumeLinks
 from agent.volumes.store import VolumeStore
 from mesos_py import logs, mesos_flags, rpc
 from mesos_py.address import Address
@@ -156,7 +158,7 @@ class AgentDaemon:
         work_dir = str(self.work_dir)
         http_endpoint = str(Address(executor_ip(flags.ip, flags.advertise_ip), http.port))
         settings = self._settings(executor_server.endpoint, http_endpoint, _files_url(info))
-        core, saved, eraser = self._core(settings, info, metrics)
+        core, saved, volumes = self._core(settings, info, metrics)
         shell = self._shell = Shell(core, SystemClock(), metrics, self._checkpoint, self, keeper)
         stack.callback(shell.close)
         files = FileService(
@@ -177,7 +179,7 @@ class AgentDaemon:
         prober = prober_of(stack, core, shell, launcher, self._docker)
         router = Router(launcher, self._docker)
         nested = self._nested(shell, launcher)
-        shell.wire(link, router, executors, files, prober, nested, eraser)
+        shell.wire(link, router, executors, files, prober, nested, volumes)
         docker_saved, others = containerizers.split(saved, flags.containerizers)
         if self._docker is not None:
             # An agent that comes back has other tasks to see to, and waits for dockerd.
@@ -245,13 +247,13 @@ class AgentDaemon:
             boot_id=boot_id(),
             provided=isolation.provided(isolation.resolve(flags.isolation))
             | containerizers.provided(flags.containerizers),
-            default_executor=command_line(flags.fetcher_limits()),
+            default_executor=command_line(flags.fetcher_limits(), str(self.work_dir)),
             python_path=python_path(),
         )
 
     def _core(
         self, settings: Settings, info: pb.AgentInfo, metrics: Metrics
-    ) -> tuple[AgentCore, list[SavedContainer], Eraser]:
+    ) -> tuple[AgentCore, list[SavedContainer], VolumeKeeper]:
         """It goes on from the checkpoint; the containers of the earlier run to look for."""
         store = VolumeStore(settings.work_dir)
         core = AgentCore(settings, info, RandomIds(), store)
@@ -259,7 +261,7 @@ class AgentDaemon:
         eraser = Eraser(store, metrics)
         # What the earlier run did not come to.
         eraser.erase(core.state.generation)
-        return core, saved, eraser
+        return core, saved, VolumeKeeper(VolumeLinks(settings.work_dir), eraser)
 
     def _restored(
         self, core: AgentCore, info: pb.AgentInfo, store: VolumeStore

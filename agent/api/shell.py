@@ -24,6 +24,7 @@ from agent.core.effects import (
     ForgetContainer,
     KillContainer,
     LaunchContainer,
+    LinkVolumes,
     SendExecutor,
     SendMaster,
     SentAway,
@@ -32,6 +33,7 @@ from agent.core.effects import (
     Stop,
     StopProbe,
     TaskEnded,
+    UnlinkVolumes,
     UpdateContainer,
 )
 from agent.core.executors import Standing
@@ -39,9 +41,10 @@ from agent.core.health import Outcome
 from agent.core.journal import LASTING, Change
 from agent.core.records import Exit
 from agent.isolation.base import Limitation
-from agent.volumes.eraser import Eraser
+from agent.volumes.keeper import VolumeKeeper
 from mesos_py import logs
 from mesos_py.clock import Clock, Now
+from mesos_py.errors import MesosPyError, Unavailable
 from mesos_py.metrics import Metrics
 from mesos_py.rpc import PROTOCOL_VERSION
 from mesos_py.v1 import agent_pb2, executor_pb2
@@ -112,7 +115,7 @@ class Shell:
         self._settled: asyncio.Event | None = None
         self._do: dict[type[Any], Callable[[Any], object]] = {}
         self._nested: Nested | None = None
-        self._eraser: Eraser | None = None
+        self._volumes: VolumeKeeper | None = None
 
     def wire(
         self,
@@ -122,19 +125,22 @@ class Shell:
         files: FileService,
         prober: Prober,
         nested: Nested | None = None,
-        eraser: Eraser | None = None,
+        volumes: VolumeKeeper | None = None,
     ) -> None:
         """Say who carries out what; before anything is heard.
 
         `nested`: who launches containers within those of tasks and executors.
-        `eraser`: who erases volumes; without one there are none.
+        `volumes`: who shows and erases them; without that there are none.
         """
         self._launcher = launcher
         self._nested = nested
-        self._eraser = eraser
+        self._volumes = volumes
+        self._send_executor = executors.send
         self._do = {
             SendMaster: lambda effect: link.send(effect.call),
             SendExecutor: lambda effect: executors.send(effect.key, effect.event),
+            LinkVolumes: self._link,
+            UnlinkVolumes: self._unlink,
             CloseExecutor: lambda effect: executors.close_stream(effect.key, effect.reason),
             LaunchContainer: lambda effect: launcher.launch(effect.spec),
             KillContainer: lambda effect: launcher.kill(effect.container_id, effect.signal),
@@ -380,9 +386,23 @@ class Shell:
             self._metrics.drop("input failed")
             return INTERNAL
 
+    def _link(self, effect: LinkVolumes) -> None:
+        try:
+            if self._volumes is None:
+                raise Unavailable("this agent keeps no volumes")
+            self._volumes.links.show_beneath(effect.volumes, effect.sandbox)
+        except MesosPyError as error:
+            self.core.on_volumes_not_linked(effect, error.message, self._now())
+        else:
+            self._send_executor(effect.key, effect.event)
+
+    def _unlink(self, effect: UnlinkVolumes) -> None:
+        if self._volumes is not None:
+            self._volumes.links.hide_beneath(effect.volumes, effect.sandbox)
+
     def _erase(self, effect: EraseVolumes) -> None:
-        if self._eraser is not None:
-            self._eraser.erase(effect.generation)
+        if self._volumes is not None:
+            self._volumes.eraser.erase(effect.generation)
 
     def _dropped(self, drop: Drop) -> None:
         self._metrics.drop(drop.reason)

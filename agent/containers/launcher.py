@@ -44,6 +44,7 @@ from agent.core.recovery import SavedContainer
 from agent.core.sandbox_paths import links_of
 from agent.fetcher.fetcher import Fetcher
 from agent.isolation.base import NOTHING, Limitation, Preparation
+from agent.volumes.links import VolumeLinks
 from mesos_py import logs
 from mesos_py.errors import MesosPyError
 from mesos_py.resources import Resources
@@ -77,6 +78,7 @@ class Launcher:
         self._on_agent_loss = on_agent_loss
         self._recovery_timeout_s = recovery_timeout_s
         self.users = Users()
+        self._volumes = VolumeLinks(work_dir)
         self._containers: dict[str, Held] = {}
         self._warden: WardenClient | None = None
         # Requests while there is no warden.
@@ -193,7 +195,7 @@ class Launcher:
 
     def _go_on(self, container: Held, spec: ContainerSpec) -> None:
         user = self.users.known(spec.user)
-        plain = spec.container is None or not spec.container.volumes
+        plain = not spec.volumes and (spec.container is None or not spec.container.volumes)
         if user is not None and not self.isolating.active and plain:
             self._request(container, spec, user, NOTHING)
             return
@@ -263,14 +265,17 @@ class Launcher:
         """In a thread.  Raises MesosPyError, OSError, or what an isolator raises."""
         user = self.users.find(spec.user)
         links = links_of("container", spec.container or pb.ContainerInfo())
-        if not self.isolating.active and not links:
+        if not self.isolating.active and not links and not spec.volumes:
             return user, NOTHING
         where = "/".join((self._work_dir, *spec.sandbox))
         with (
             sandbox.opened(self._work_dir) as root,
             sandbox.closing(sandbox.create(root, spec.sandbox, user.uid, user.gid)) as here,
         ):
-            volume_links.show(links, Place(here, where, user.uid, user.gid))
+            place = Place(here, where, user.uid, user.gid)
+            # First, for what else is shown may be in one of them.
+            self._volumes.show(spec.volumes, place)
+            volume_links.show(links, place)
         if not self.isolating.active:
             return user, NOTHING
         return user, self.isolating.prepare(described(spec, where, user.uid, user.gid))

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 from agent.containers import adrift
 from agent.containers.warden_client import Attached, left_word
 from agent.core.recovery import SavedContainer
+from agent.core.volume_uses import without_volumes
 from agent.isolation.base import Recovered
 from mesos_py import logs
 
@@ -113,7 +114,7 @@ def recovered(saved: Iterable[SavedContainer], outcomes: Mapping[str, Outcome]) 
             framework_id=each.framework_id,
             executor_id=each.executor_id,
             pid=outcome.pid,
-            resources=each.resources.plain,
+            resources=without_volumes(each.resources),
             info=each.info,
         )
         for each in saved

@@ -18,14 +18,15 @@ from agent.core import (
     recovery,
     registration,
 )
-from agent.core.effects import Effect, ExecutorKey, SentAway, Signal, Stop, TaskKey
+from agent.core.effects import Effect, ExecutorKey, LinkVolumes, SentAway, Signal, Stop, TaskKey
 from agent.core.health import Outcome
 from agent.core.journal import Change, Kind
 from agent.core.records import Exit, KillCause, Place, Reason
 from agent.core.recovery import Record, Restored, SavedContainer
 from agent.core.state import AgentState, Ids, Settings
 from agent.core.updates import Ack
-from agent.core.volumes import NOWHERE, Directories, VolumeKey, keys_of
+from agent.core.volume_uses import VolumeKey, keys_of
+from agent.core.volumes import NOWHERE, Directories
 from mesos_py.clock import Now
 from mesos_py.v1 import agent_pb2, executor_pb2
 from mesos_py.v1 import types_pb2 as pb
@@ -285,6 +286,11 @@ class AgentCore:
         self.state.send(
             agent_pb2.Call(type=agent_pb2.Call.EXECUTOR_MESSAGE, executor_message=message)
         )
+
+    def on_volumes_not_linked(self, effect: LinkVolumes, why: str, now: Now) -> None:
+        """What a LinkVolumes asked for cannot be."""
+        for _, task_id in effect.tasks:
+            executors.not_handed_over(self.state, effect.key, task_id, why, now)
 
     def on_executor_disconnected(self, key: ExecutorKey, now: Now) -> None:
         executors.disconnected(self.state, key, now)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from agent.core.volume_uses import VolumeUse, without_volumes
 from mesos_py.health import Probe
-from mesos_py.reserved import is_volume
 from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2, executor_pb2
 from mesos_py.v1 import types_pb2 as pb
@@ -40,6 +41,8 @@ class ContainerSpec:
     container: pb.ContainerInfo | None = None
     # It is a program of the agent's own, and runs as the agent does.
     as_agent: bool = False
+    # The persistent volumes that it sees from its start.
+    volumes: Sequence[VolumeUse] = ()
 
     def resources(self) -> Resources:
         """The sum of what the holders were given, reserved or not; what is in a volume is
@@ -50,13 +53,6 @@ class ContainerSpec:
 def sum_of(holders: list[pb.TaskInfo | pb.ExecutorInfo]) -> Resources:
     messages = [each for holder in holders for each in holder.resources]
     return Resources.from_proto("resources", messages)
-
-
-def without_volumes(resources: Resources) -> Resources:
-    """By plain names."""
-    if not resources.has_reserved:
-        return resources
-    return resources.only(lambda key: not is_volume(key)).plain
 
 
 class Signal(enum.IntEnum):
@@ -75,6 +71,27 @@ class SendMaster:
 class SendExecutor:
     key: ExecutorKey
     event: executor_pb2.Event
+
+
+@dataclass(slots=True)
+class LinkVolumes:
+    """Show volumes in the sandbox of an executor that runs, for tasks that it is to get; then
+    as SendExecutor.  Where that cannot be, nothing is sent, and `volumes_not_linked` is the
+    answer."""
+
+    key: ExecutorKey
+    event: executor_pb2.Event
+    tasks: tuple[TaskKey, ...]
+    sandbox: tuple[str, ...]
+    volumes: Sequence[VolumeUse]
+
+
+@dataclass(slots=True)
+class UnlinkVolumes:
+    """The task that they were shown for in this sandbox has ended."""
+
+    sandbox: tuple[str, ...]
+    volumes: Sequence[VolumeUse]
 
 
 @dataclass(slots=True)
@@ -184,6 +201,8 @@ class Stop:
 Effect: TypeAlias = (
     SendMaster
     | SendExecutor
+    | LinkVolumes
+    | UnlinkVolumes
     | CloseExecutor
     | LaunchContainer
     | KillContainer

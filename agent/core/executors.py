@@ -6,10 +6,11 @@ import enum
 from collections.abc import Iterable
 
 from agent.core import overtime, probing
-from agent.core.effects import ExecutorKey, SendExecutor, UpdateContainer, without_volumes
+from agent.core.effects import ExecutorKey, LinkVolumes, SendExecutor, UpdateContainer
 from agent.core.environment import shutdown_grace_s
 from agent.core.records import Cause, Executor, Exit, Task
 from agent.core.state import AgentState
+from agent.core.volume_uses import uses_in, without_volumes
 from mesos_py.clock import Now
 from mesos_py.states import TERMINAL, is_terminal
 from mesos_py.v1 import agent_pb2, executor_pb2
@@ -103,9 +104,34 @@ def deliver(s: AgentState, executor: Executor, tasks: list[Task], now: Now) -> N
         for task in together:
             task.delivered = True
             s.journal.task(task)
-        _send(s, executor, _launch(together))
+        _hand_over(s, executor, together)
         for task in together:
             overtime.watch(s, task, now.monotonic_s, now)
+
+
+def _hand_over(s: AgentState, executor: Executor, together: list[Task]) -> None:
+    event = _launch(together)
+    # Our own executor makes the links itself: it knows its tasks' users.
+    holders = [] if executor.default else together
+    uses = [use for task in holders for use in uses_in(task.info.resources)]
+    if uses:
+        keys = tuple(task.key for task in together)
+        s.effects.append(LinkVolumes(executor.key, event, keys, executor.sandbox, uses))
+    else:
+        _send(s, executor, event)
+
+
+def not_handed_over(s: AgentState, key: ExecutorKey, task_id: str, why: str, now: Now) -> None:
+    """A task that the executor was not sent, since its volumes cannot be shown."""
+    executor = s.executors.get(key)
+    task = executor.tasks.get(task_id) if executor is not None else None
+    if executor is None or task is None:
+        return
+    executor.resources = executor.resources - task.resources
+    s.effects.append(_limits(executor))
+    reason = pb.TaskStatus.REASON_CONTAINER_UPDATE_FAILED
+    source = pb.TaskStatus.SOURCE_AGENT
+    s.report(task, pb.TASK_FAILED, now, source=source, reason=reason, message=why)
 
 
 def _limits(executor: Executor) -> UpdateContainer:

@@ -9,6 +9,7 @@ from agent.core.effects import ContainerSpec, ExecutorKey, TaskKey
 from agent.core.records import Executor, Exit, Framework, Reason, State, Task
 from agent.core.state import AgentState
 from agent.core.supported import missing_for
+from agent.core.volume_uses import uses_in
 from mesos_py.clock import Now
 from mesos_py.descriptions import same_executor
 from mesos_py.errors import InvalidValue, MesosPyError
@@ -87,6 +88,7 @@ def _require_volumes(s: AgentState, info: pb.TaskInfo) -> None:
     unknown = volumes.unknown(s, [info, info.executor])
     if unknown is not None:
         raise _Refused(pb.TaskStatus.REASON_RESOURCES_UNKNOWN, unknown)
+    volumes.require_visible(info)
 
 
 def _refuse_unsupported(s: AgentState, info: pb.TaskInfo) -> None:
@@ -116,6 +118,7 @@ def _run_command(
     probing.require_checks(info)
     executor = _executor(s, framework, key[1], None)
     spec = _spec(s, executor, info.command, [info])
+    spec.volumes = uses_in(info.resources)
     spec.environment = environment.for_command(s, executor, info)
     spec.command_environment = given
     spec.container = info.container if info.HasField("container") else None
@@ -185,6 +188,7 @@ def _start_executor(
         spec = _default_spec(s, executor, holders)
     else:
         spec = _spec(s, executor, info.command, holders)
+    spec.volumes = uses_in(info.resources)
     spec.environment |= environment.for_executor(s, executor, info, first)
     spec.command_environment = given
     spec.container = info.container if info.HasField("container") else None

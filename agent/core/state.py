@@ -20,6 +20,7 @@ from agent.core.effects import (
     StopProbe,
     TaskEnded,
     TaskKey,
+    UnlinkVolumes,
 )
 from agent.core.journal import Journal, Kind
 from agent.core.operations import Operations
@@ -37,6 +38,7 @@ from agent.core.records import (
 )
 from agent.core.timers import Timers
 from agent.core.updates import UpdateStreams
+from agent.core.volume_uses import uses_in
 from agent.core.volumes import NOWHERE, Directories
 from mesos_py.clock import Now
 from mesos_py.conversions import reserved_part
@@ -288,11 +290,19 @@ class AgentState:
             if task.executor.custom and task.info.HasField("max_completion_time"):
                 for kind in ("overtime", "overtime end"):
                     self.timers.cancel((kind, task.executor.container_id, task.key[1]))
+            if task.executor.custom and not task.executor.default:
+                self._unlink_volumes(task)
             self.note_end(task)
         if task.executor.abandoned:
             self.settle(task.key, status)
             return
         self.updates.add(task.key, status, task.state, now)
+
+    def _unlink_volumes(self, task: Task) -> None:
+        """What is in a sandbox is not the task's, whose executor goes on."""
+        uses = uses_in(task.info.resources)
+        if uses:
+            self.effects.append(UnlinkVolumes(task.executor.sandbox, uses))
 
     def _blame_the_drain(self, task: Task, status: pb.TaskStatus, drain: pb.DrainConfig) -> None:
         """Whoever killed the task while the agent is drained, that would have.

@@ -8,27 +8,25 @@ before the checkpoint has the volume, and goes out of the way before it has it n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from agent.core.effects import EraseVolumes
-from mesos_py import reserved
+from agent.core.sandbox_paths import names_of_link
+from agent.core.volume_uses import (
+    PATH_FIELD,
+    VolumeKey,
+    VolumeUse,
+    keys_of,
+    uses_in,
+    volumes_in,
+)
 from mesos_py.conversions import Conversion, with_volumes_as
-from mesos_py.errors import Conflict, Unavailable
-from mesos_py.resources import EMPTY, Resources
+from mesos_py.errors import Conflict, InvalidValue, Unavailable
+from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
 if TYPE_CHECKING:
     from agent.core.state import AgentState
-
-
-class VolumeKey(NamedTuple):
-    """Which of an agent's volumes: there is one of an id for each role."""
-
-    role: str
-    volume_id: str
-
-    def __str__(self) -> str:
-        return f"{self.volume_id!r} of the role {self.role!r}"
 
 
 class Directories(Protocol):
@@ -59,16 +57,6 @@ class _Nowhere:
 NOWHERE: Final = _Nowhere()
 
 
-def keys_of(resources: Resources) -> set[VolumeKey]:
-    """The volumes among them."""
-    found = set()
-    for key in resources.scalars:
-        volume = reserved.volume_of(key) if reserved.is_volume(key) else None
-        if volume is not None:
-            found.add(VolumeKey(reserved.role_of(key), volume.volume_id))
-    return found
-
-
 def carry_out(s: AgentState, change: Conversion) -> None:
     """Do to the directories what the operation does.
 
@@ -93,15 +81,10 @@ def _used(s: AgentState) -> set[VolumeKey]:
     used: set[VolumeKey] = set()
     for executor in s.containers.values():
         if executor.info is not None:
-            used |= keys_in(executor.info.resources)
+            used |= keys_of(volumes_in(executor.info.resources))
         for task in executor.tasks.values():
-            used |= keys_in(task.info.resources)
+            used |= keys_of(volumes_in(task.info.resources))
     return used
-
-
-def keys_in(messages: Iterable[pb.Resource]) -> set[VolumeKey]:
-    """As `keys_of`, of the resources of a task or an executor."""
-    return keys_of(_volumes(messages))
 
 
 def unknown(s: AgentState, holders: Collection[pb.TaskInfo | pb.ExecutorInfo]) -> str | None:
@@ -110,29 +93,46 @@ def unknown(s: AgentState, holders: Collection[pb.TaskInfo | pb.ExecutorInfo]) -
     Raises InvalidResources for volumes that cannot be.
     """
     for holder in holders:
-        asked = _volumes(holder.resources)
+        asked = volumes_in(holder.resources)
         if asked:
             asked = with_volumes_as(s.total, asked)
         for key, milli in asked.scalars.items():
-            volume = reserved.volume_of(key)
-            assert volume is not None
             if s.total.scalars.get(key) != milli:
-                which = VolumeKey(reserved.role_of(key), volume.volume_id)
+                (which,) = keys_of(Resources({key: milli}))
                 return f"this agent has no volume {which} of {milli / 1000:g} MB"
     return None
 
 
-def _volumes(messages: Iterable[pb.Resource]) -> Resources:
-    found = [each for each in messages if each.HasField("disk")]
-    return Resources.from_proto("resources", found) if found else EMPTY
+def require_visible(task: pb.TaskInfo) -> None:
+    """Raises InvalidValue for a volume that cannot be where the task, or the executor that it
+    brings, wants to see it."""
+    in_docker = pb.ContainerInfo.DOCKER
+    executor = task.executor
+    if not task.HasField("executor"):
+        if task.container.type != in_docker:
+            _require_links(uses_in(task.resources))
+        return
+    own = uses_in(task.resources)
+    if executor.container.type != in_docker:
+        _require_links([*uses_in(executor.resources), *own])
+    elif own:
+        reason = "a docker container gets no volume once it runs: its executor can have it"
+        raise InvalidValue("resources.disk.persistence.id", own[0].key.volume_id, reason)
+
+
+def _require_links(uses: Iterable[VolumeUse]) -> None:
+    """In a sandbox a volume is a symbolic link."""
+    for each in uses:
+        names_of_link(PATH_FIELD, each.container_path)
+        if each.read_only:
+            reason = "can be kept in docker containers only: a link makes nothing read-only"
+            raise InvalidValue("resources.disk.volume.mode", "RO", reason)
 
 
 __all__ = [
     "NOWHERE",
     "Directories",
-    "VolumeKey",
     "carry_out",
-    "keys_in",
-    "keys_of",
+    "require_visible",
     "unknown",
 ]

@@ -17,6 +17,7 @@ from agent.default_executor.groups import GRACE_S, Cancel, Groups
 from agent.default_executor.processes import TaskProcesses
 from agent.default_executor.program import limits_of
 from agent.fetcher.fetcher import Limits
+from agent.volumes.links import VolumeLinks
 from mesos_py import logs
 from mesos_py.errors import MesosPyError
 from mesos_py.executor import ExecutorClient, ExecutorEnvironment
@@ -33,11 +34,15 @@ _SHARE_OF_GRACE: Final = 0.6
 class DefaultExecutor:
     """Runs until the agent wants no more of it, or is gone for good."""
 
-    def __init__(self, given: Mapping[str, str], limits: Limits) -> None:
-        """`given`: the environment that the agent has made.  Raises InvalidValue."""
+    def __init__(self, given: Mapping[str, str], limits: Limits, work_dir: str) -> None:
+        """`given`: the environment that the agent has made.  `work_dir`: the agent's.
+
+        Raises InvalidValue.
+        """
         self._given = given
         self._environment = ExecutorEnvironment.read(given)
         self._limits = limits
+        self._volumes = VolumeLinks(work_dir)
         self._client = ExecutorClient(self._environment)
         self._groups = Groups(self)
         self._processes: TaskProcesses | None = None
@@ -49,6 +54,7 @@ class DefaultExecutor:
         tasks have ended then, too."""
         self._processes = TaskProcesses(
             self._environment.sandbox,
+            self._volumes,
             Fetching(self._environment.sandbox, self._limits),
             self._groups.started,
             self._groups.failed,
@@ -138,9 +144,10 @@ def _given() -> dict[str, str]:
 
 
 def main() -> None:
-    """The process.  Arguments: limits of fetching, as `program.command_line` has them."""
+    """The process.  Arguments: limits of fetching and the agent's work directory, as
+    `program.command_line` has them."""
     logs.setup("warning")
     try:
-        asyncio.run(DefaultExecutor(_given(), limits_of(sys.argv[1])).run())
+        asyncio.run(DefaultExecutor(_given(), limits_of(sys.argv[1]), sys.argv[2]).run())
     except MesosPyError as error:
         sys.exit(f"default executor: {error.message}")

@@ -21,8 +21,10 @@ from agent.containers.spawn import Spawner, StartError, StartRequest
 from agent.containers.users import User, Users
 from agent.containers.volume_links import Place
 from agent.core.records import Exit
+from agent.core.volume_uses import uses_in
 from agent.default_executor import description
 from agent.default_executor.fetching import Fetching
+from agent.volumes.links import VolumeLinks
 from mesos_py.errors import MesosPyError
 from mesos_py.v1 import types_pb2 as pb
 
@@ -35,6 +37,7 @@ class TaskProcesses:
     def __init__(
         self,
         directory: str,
+        volumes: VolumeLinks,
         fetching: Fetching,
         started: Callable[[str], None],
         failed: Callable[[str, str], None],
@@ -42,6 +45,7 @@ class TaskProcesses:
     ) -> None:
         """`directory`: the executor's sandbox."""
         self._directory = directory
+        self._volumes = volumes
         self._fetching = fetching
         self._started = started
         self._failed = failed
@@ -122,8 +126,8 @@ class TaskProcesses:
 
     def _link_volumes(self, task: pb.TaskInfo, user: User) -> None:
         """Raises InvalidValue, OSError."""
-        links = description.links_of(task)
-        if not links:
+        links, volumes = description.links_of(task), uses_in(task.resources)
+        if not links and not volumes:
             return
         parts = description.sandbox_of(task)
         where = "/".join((self._directory, *parts))
@@ -134,7 +138,9 @@ class TaskProcesses:
             # What tasks share belongs to whom our own sandbox does (Mesos).
             owner = os.fstat(ours)
             parent = Place(ours, self._directory, owner.st_uid, owner.st_gid)
-            volume_links.show(links, Place(here, where, user.uid, user.gid), parent)
+            place = Place(here, where, user.uid, user.gid)
+            self._volumes.show(volumes, place)
+            volume_links.show(links, place, parent)
 
     def _may_fetch(self, pid: int) -> bool:
         """Those processes lead sessions, and are waited for by the fetch."""

@@ -11,10 +11,12 @@ from pathlib import Path
 from agent.fetcher.fetcher import Limits
 
 
-def command_line(limits: Limits) -> tuple[str, ...]:
-    """`limits`: what fetching for its tasks is held to.  There is no cache."""
+def command_line(limits: Limits, work_dir: str) -> tuple[str, ...]:
+    """`limits`: what fetching for its tasks is held to.  There is no cache.  `work_dir`: the
+    agent's, where volumes are."""
     given = json.dumps(asdict(limits))
-    return (sys.executable, "-P", "-s", "-X", "utf8", "-m", "agent.default_executor", given)
+    program = (sys.executable, "-P", "-s", "-X", "utf8", "-m", "agent.default_executor")
+    return (*program, given, work_dir)
 
 
 def limits_of(given: str) -> Limits:

@@ -21,7 +21,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from agent.containers.sandbox import check_part, closing, open_directory, opened
-from agent.core.volumes import VolumeKey
+from agent.core.volume_uses import VolumeKey
 from agent.sandboxes.erasing import Trash
 from mesos_py import logs
 from mesos_py.errors import Conflict, InvalidValue, Unavailable
@@ -54,6 +54,11 @@ def _parts(key: VolumeKey) -> tuple[str, ...]:
     return ROLES, check_part(role), check_part(key.volume_id)
 
 
+def path_of(work_dir: str, key: VolumeKey) -> str:
+    """Where the volume is.  Raises ValueError."""
+    return "/".join((work_dir, VOLUMES, *_parts(key)))
+
+
 def _aside_parts(aside: _Aside) -> tuple[str, ...]:
     return DESTROYED, str(aside.generation), *_parts(aside.key)[1:]
 
@@ -66,7 +71,20 @@ class VolumeStore:
         self._erasing = threading.Lock()
 
     def path_of(self, key: VolumeKey) -> str:
-        return "/".join((self._work_dir, VOLUMES, *_parts(key)))
+        return path_of(self._work_dir, key)
+
+    def give(self, key: VolumeKey, uid: int, gid: int) -> None:
+        """Its directory belongs to who uses it; what is in it stays as it is.
+
+        Raises Unavailable where it is not there.
+        """
+        try:
+            with self._volumes() as root, closing(open_directory(root, _parts(key))) as fd:
+                found = os.fstat(fd)
+                if (found.st_uid, found.st_gid) != (uid, gid):
+                    os.fchown(fd, uid, gid)
+        except OSError as error:
+            raise _unavailable("cannot be used", key, error) from None
 
     @contextlib.contextmanager
     def _volumes(self) -> Iterator[int]:
@@ -328,4 +346,4 @@ def _missing(places: list[str]) -> InvalidValue:
     return InvalidValue("volumes", f"{len(places)} missing", text)
 
 
-__all__ = ["VolumeStore"]
+__all__ = ["VolumeStore", "path_of"]

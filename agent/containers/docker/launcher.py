@@ -39,6 +39,7 @@ from agent.containers.processes import start_ticks
 from agent.core.effects import ContainerSpec, Signal
 from agent.core.records import Exit
 from agent.core.recovery import SavedContainer
+from agent.core.volume_uses import without_volumes
 from agent.isolation.base import Limitation
 from mesos_py import logs
 from mesos_py.errors import MesosPyError, Unavailable
@@ -222,7 +223,7 @@ class DockerLauncher:
         Done when the others are found; that takes as long as dockerd is silent.
         """
         for each in saved:
-            container = Container(each.container_id, agent_id, each.resources.plain)
+            container = Container(each.container_id, agent_id, without_volumes(each.resources))
             self._live(container, self._take_up(container, each))
         return self._spawn(self._end_others(agent_id))
 

@@ -21,6 +21,7 @@ from agent.containers.docker.settings import DockerSettings
 from agent.containers.launcher import STOPPED
 from agent.containers.users import User, Users
 from agent.core.effects import ContainerSpec
+from agent.volumes.store import VolumeStore
 from mesos_py import logs
 from mesos_py.executor.environment import ENDPOINT
 from mesos_py.v1 import types_pb2 as pb
@@ -55,6 +56,7 @@ class Starting:
         self._work_dir = work_dir
         self._endpoint = endpoint
         self._users = Users()
+        self._volumes = VolumeStore(work_dir)
         self._fetcher = fetcher
         self.socket_dir = Path(work_dir, "docker", "socket")
 
@@ -143,6 +145,8 @@ class Starting:
                     os.close(sandbox.open_output(here, name, user.uid, user.gid))
                 for parts in directories:
                     os.close(sandbox.make_directory(here, parts, user.uid, user.gid))
+        for use in spec.volumes:
+            self._volumes.give(use.key, user.uid, user.gid)
         if ENDPOINT in spec.environment:
             self.link_socket()
         return user

@@ -17,6 +17,8 @@ from agent.containers.docker.limits import limits_of
 from agent.containers.docker.request import CreateRequest, MountPoint, Ulimit
 from agent.containers.docker.settings import Dockerd, DockerSettings
 from agent.core.effects import ContainerSpec
+from agent.core.volume_uses import PATH_FIELD, VolumeUse
+from agent.volumes.store import path_of
 from mesos_py.enums import name_of
 from mesos_py.errors import InvalidValue
 from mesos_py.executor.environment import ENDPOINT
@@ -79,6 +81,8 @@ def create_request(
     for number, each in enumerate(info.volumes):
         where = f"container.volumes[{number}]"
         request.mount(f"{where}.container_path", _volume(where, each, sandbox))
+    for use in spec.volumes:
+        request.mount(PATH_FIELD, _persistent(use, place.work_dir))
     resources = spec.resources()
     request.host.update(limits_of(resources, settings).arguments())
     request.ulimits.extend(_ulimits(info.rlimit_info))
@@ -165,6 +169,13 @@ def _volume(where: str, volume: pb.Volume, sandbox: str) -> MountPoint:
     if not source.startswith("/"):
         source = "/".join((sandbox, *_beneath(f"{where}.host_path", source)))
     return MountPoint(source, str(PurePosixPath(target)), volume.mode == pb.Volume.RO)
+
+
+def _persistent(use: VolumeUse, work_dir: str) -> MountPoint:
+    target = use.container_path
+    if not target.startswith("/"):
+        target = f"{SANDBOX}/{target}"
+    return MountPoint(path_of(work_dir, use.key), str(PurePosixPath(target)), use.read_only)
 
 
 def _beneath(where: str, path: str) -> tuple[str, ...]:

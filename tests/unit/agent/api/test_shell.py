@@ -11,13 +11,20 @@ from agent.api import shell as shells
 from agent.api.shell import Shell
 from agent.checkpoint.store import CheckpointUnwritable
 from agent.core.agent import AgentCore
-from agent.core.effects import Signal
+from agent.core.effects import LinkVolumes, Signal
 from agent.core.state import Settings
+from agent.core.volume_uses import VolumeKey, VolumeUse
 from mesos_py.clock import SystemClock
 from mesos_py.metrics import Metrics
-from mesos_py.v1 import agent_pb2
+from mesos_py.v1 import agent_pb2, executor_pb2
 from mesos_py.v1 import types_pb2 as pb
-from tests.kit.agent_core import CountingIds, agent_info, command, framework_info
+from tests.kit.agent_core import (
+    CountingIds,
+    agent_info,
+    command,
+    for_executor,
+    framework_info,
+)
 from tests.kit.reserving import amount, by, reserve
 
 Event = agent_pb2.Event
@@ -149,3 +156,17 @@ async def test_an_agent_whose_disk_is_full_of_other_things_can_register(shell, d
     shell.master_said([run("t")])
     shell.link_lost()
     await shell.may_register()
+
+
+async def test_an_executor_is_not_sent_a_task_whose_volume_cannot_be_shown(shell, launcher):
+    """Here nobody could show it."""
+    order = Event.RunTasks(framework_info=framework_info(), tasks=[for_executor("t")])
+    shell.master_said([Event(type=Event.RUN_TASKS, run_tasks=order)])
+    state = shell.core.state
+    (task,) = state.tasks.values()
+    use = VolumeUse(VolumeKey("ads", "v1"), "data")
+    key, sandbox = task.executor.key, task.executor.sandbox
+    state.effects.append(LinkVolumes(key, executor_pb2.Event(), (task.key,), sandbox, [use]))
+    shell.containers_told()
+    assert task.state == pb.TASK_FAILED
+    assert "keeps no volumes" in task.status.message

@@ -10,7 +10,7 @@ from agent.checkpoint import store
 from agent.checkpoint.store import Checkpoint, CheckpointUnwritable, forget_all
 from agent.core.journal import Change, Kind
 from agent.core.recovery import Record
-from agent.core.volumes import VolumeKey
+from agent.core.volume_uses import VolumeKey
 from mesos_py.errors import InvalidValue
 from tests.kit import agent_core
 from tests.kit.agent_core import AgentWorld

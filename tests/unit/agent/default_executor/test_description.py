@@ -69,6 +69,6 @@ def test_its_user_is_the_commands_or_else_the_frameworks():
 
 def test_the_process_is_told_the_limits_of_fetching_but_has_no_cache():
     limits = Limits(max_bytes=7, frameworks_home="/h")
-    assert limits_of(command_line(limits)[-1]) == Limits(
+    assert limits_of(command_line(limits, "/srv")[-2]) == Limits(
         cache_bytes=0, max_bytes=7, frameworks_home="/h"
     )

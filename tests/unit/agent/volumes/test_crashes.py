@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.core.volumes import VolumeKey
+from agent.core.volume_uses import VolumeKey
 from agent.volumes.store import VolumeStore
 from tests.kit import agent_core
 from tests.kit.agent_volumes import VolumeWorld, agent_with_disk, made

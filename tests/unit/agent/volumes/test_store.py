@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from agent.core.volumes import VolumeKey
+from agent.core.volume_uses import VolumeKey
 from agent.volumes.eraser import Eraser
 from agent.volumes.store import VolumeStore
 from mesos_py.errors import Conflict, InvalidValue, Unavailable

@@ -5,6 +5,7 @@ import pytest
 from agent.containers.docker.request import CreateRequest, MountPoint, Ulimit
 from agent.containers.docker.settings import Dockerd, DockerSettings
 from agent.containers.docker.translate import Place, create_request, sandbox_directories
+from agent.core.volume_uses import VolumeKey, VolumeUse
 from mesos_py.errors import InvalidValue
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
@@ -173,6 +174,25 @@ def test_rlimits_that_docker_cannot_set_are_refused(rlimit, reason):
 
 
 # ---- Volumes ----------------------------------------------------------------------------------
+
+
+def test_persistent_volumes_are_mounts_and_relative_paths_are_in_the_sandbox():
+    key = VolumeKey("ads/x", "v1")
+    spec = container_spec()
+    spec.volumes = [VolumeUse(key, "data"), VolumeUse(key, "/d/", read_only=True)]
+    kept = "/srv/volumes/roles/ads x/v1"
+    assert request(spec).mounts == [
+        SANDBOX,
+        MountPoint(kept, "/mnt/mesos/sandbox/data"),
+        MountPoint(kept, "/d", read_only=True),
+    ]
+
+
+def test_a_persistent_volume_is_not_mounted_over_another():
+    spec = container_spec()
+    spec.volumes = [VolumeUse(VolumeKey("ads", name), "data") for name in ("v1", "v2")]
+    with pytest.raises(InvalidValue, match="is mounted already"):
+        request(spec)
 
 
 def test_volumes_are_mounts_and_relative_paths_are_the_sandboxes():
