@@ -25,8 +25,33 @@ Call = op.Call
 ROUNDS = 1
 # Is asked for in tests/integration/test_http_fuzz.py, where there are streams.
 SCHEDULER = "/api/v1/scheduler"
+# What only is read.
+PAGES = (
+    *("/flags", "/frameworks", "/health", "/maintenance/status", "/metrics", "/metrics/snapshot"),
+    *("/roles", "/slaves", "/state", "/state-summary", "/system/stats.json", "/tasks", "/version"),
+)
+FILES = ("/files/browse", "/files/debug", "/files/download", "/files/read")
 CPU = {"name": "cpus", "type": "SCALAR", "scalar": {"value": 1}}
 RESERVED = from_object(pb.Resource, {**CPU, "reservations": [{"type": "DYNAMIC", "role": "web"}]})
+DISK = from_object(
+    pb.Resource,
+    {
+        "name": "disk",
+        "type": "SCALAR",
+        "scalar": {"value": 10},
+        "reservations": [{"type": "STATIC", "role": "web"}],
+    },
+)
+VOLUME = from_object(
+    pb.Resource,
+    {
+        **as_object(DISK),
+        "disk": {
+            "persistence": {"id": "v1", "principal": "p"},
+            "volume": {"mode": "RW", "container_path": "data"},
+        },
+    },
+)
 PERIOD = {"start": {"nanoseconds": 1}, "duration": {"nanoseconds": 10**9}}
 MACHINES = [pb.MachineID(hostname="host"), pb.MachineID(hostname="other", ip="10.0.0.1")]
 WINDOW = from_object(mt.Window, {"machine_ids": [{"hostname": "host"}], "unavailability": PERIOD})
@@ -48,7 +73,7 @@ SHOWN = (
 async def master() -> AsyncIterator[HttpMaster]:
     async with http_master() as made:
         made.world.agent("host")
-        made.world.agent("other", "cpus:4;cpus(web):2;mem:4096")
+        made.world.agent("other", "cpus:4;cpus(web):2;mem:4096;disk(web):100")
         framework = made.world.framework("f")
         framework.launch(framework.offers()[0], made.world.task("t1"))
         # Where /redirect leads.
@@ -72,13 +97,13 @@ def valid(ids: list[str]) -> list[op.Call]:
         fields = member.DESCRIPTOR.fields_by_name
         for key, value in (
             *(("framework_id", framework_id), ("agent_id", agent_id), ("schedule", SCHEDULE)),
-            *(("task_id", pb.TaskID(value="t1")),),
+            *(("task_id", pb.TaskID(value="t1")), ("volume", VOLUME), ("addition", DISK)),
         ):
             if key in fields:
                 getattr(member, key).CopyFrom(value)
         for key, values in (
             *(("machines", MACHINES), ("resources", [RESERVED]), ("weight_infos", WEIGHTS)),
-            *(("quota_configs", [QUOTA]),),
+            *(("quota_configs", [QUOTA]), ("volumes", [VOLUME])),
         ):
             if key in fields:
                 getattr(member, key).extend(values)
@@ -108,44 +133,29 @@ def endpoints(master: HttpMaster, dice: random.Random) -> dict[str, Endpoint]:
     def binary_call(dice: random.Random) -> bytes:
         return Media.PROTOBUF.dumps(fuzz.altered(dice.choice(calls), dice.choice((0, 1, 3))))
 
-    read = Endpoint(values=tuple(ids))
-    files = Endpoint(values=("/master/log", "/master/log/x", "/master", "/"))
-    reserving = form(
-        slaveId=lambda: dice.choice(ids),
-        resources=lambda: json.dumps([as_object(fuzz.altered(RESERVED))]),
-    )
+    def about(resource: pb.Resource, field: str) -> Endpoint:
+        def text() -> str:
+            return json.dumps([as_object(fuzz.altered(resource, dice.choice((0, 1, 3))))])
+
+        return Endpoint(("POST",), form(slaveId=lambda: dice.choice(ids), **{field: text}), FORM)
+
     posted = ("POST",)
     return {
+        **dict.fromkeys(PAGES, Endpoint(values=tuple(ids))),
+        **dict.fromkeys(FILES, Endpoint(values=("/master/log", "/master/log/x", "/master", "/"))),
         "/api/v1": Endpoint(posted, call, often=60),
-        "/create-volumes": Endpoint(posted, reserving, FORM),
-        "/destroy-volumes": Endpoint(posted, reserving, FORM),
-        "/files/browse": files,
-        "/files/debug": files,
-        "/files/download": files,
-        "/files/read": files,
-        "/flags": read,
-        "/frameworks": read,
-        "/health": read,
+        "/create-volumes": about(VOLUME, "volumes"),
+        "/destroy-volumes": about(VOLUME, "volumes"),
         "/help": Endpoint(values=("json",)),
         "/logging/toggle": Endpoint(values=("0", "1", "5secs")),
         "/machine/down": Endpoint(posted, listed(MACHINES)),
         "/machine/up": Endpoint(posted, listed(MACHINES)),
         "/maintenance/schedule": Endpoint(("GET", "POST"), alone(SCHEDULE)),
-        "/maintenance/status": read,
-        "/metrics": read,
-        "/metrics/snapshot": read,
         "/quota": Endpoint(("GET", "POST", "DELETE"), alone(ASKED_QUOTA)),
         "/redirect": Endpoint(("GET",), binary_call, Media.PROTOBUF.value),
-        "/reserve": Endpoint(posted, reserving, FORM),
-        "/roles": read,
-        "/slaves": read,
-        "/state": read,
-        "/state-summary": read,
-        "/system/stats.json": read,
-        "/tasks": read,
+        "/reserve": about(RESERVED, "resources"),
         "/teardown": Endpoint(posted, form(frameworkId=lambda: dice.choice(ids)), FORM),
-        "/unreserve": Endpoint(posted, reserving, FORM),
-        "/version": read,
+        "/unreserve": about(RESERVED, "resources"),
         "/weights": Endpoint(("GET", "PUT"), listed(WEIGHTS)),
     }
 
