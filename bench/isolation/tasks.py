@@ -61,7 +61,7 @@ class Tasks:
             for task in tasks:
                 for name, value in labels.items():
                     task.labels.labels.add(key=f"mesos_py.{name}", value=value)
-            self._client.launch_tasks(offer, tasks)
+            self._client.launch_tasks(offer, tasks, filters=0)
             await self._until(TASK_RUNNING.__eq__, {name for name, _ in commands})
 
     async def kill(self, *names: str) -> None:
