@@ -126,8 +126,10 @@ def test_the_older_form_brings_back_a_single_reservation(stack: tuple[Reservatio
 
 @given(PARTS)
 def test_text_brings_back_what_is_reserved_by_an_agent(role: str) -> None:
-    bundle = Resources({key_of("cpus", (Reservation(role),)): 1500})
-    if ";" not in role and not role.startswith("["):
+    key = key_of("cpus", (Reservation(role),))
+    bundle = Resources({key: 1500})
+    # Roles that look like JSON are said as such, and are no text.
+    if ";" not in role and key == f"cpus({role})":
         assert Resources.parse_reserved(str(bundle)) == bundle
 
 
