@@ -13,7 +13,7 @@ together, `reserved_part` divides them again.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from mesos_py import persistent, reserved
@@ -41,7 +41,9 @@ class Conversion(NamedTuple):
         InvalidResources for a second volume of one id and role.
         """
         rest = resources - self.consumed
-        require_new_volumes(rest, self.converted)
+        before = self.consumed.scalars
+        # A volume that has another size now is the one that it was.
+        _require_new(rest, [key for key in self.converted.scalars if key not in before])
         return rest + self.converted
 
 
@@ -130,14 +132,28 @@ def with_volumes_as(known: Resources, resources: Resources) -> Resources:
     """
     if not any(map(reserved.is_volume, resources.scalars)):
         return resources
-    names = {_identity(key): key for key in known.scalars if reserved.is_volume(key)}
     scalars: dict[str, int] = {}
     for key, milli in resources.scalars.items():
-        name = names.get(_identity(key), key) if reserved.is_volume(key) else key
+        name = _name_there(known, key) if reserved.is_volume(key) else key
         if name in scalars:
             raise InvalidResources(_ID, _identity(key)[1], "is there twice")
         scalars[name] = milli
     return Resources(scalars, resources.ranges, resources.sets)
+
+
+def _name_there(known: Resources, key: str) -> str:
+    """The name of that volume among those that are known; its own if it is none of them."""
+    if key in known.scalars:
+        return key
+    own = _identity(key)
+    return next((name for name in _of_id(known, own[1]) if _identity(name) == own), key)
+
+
+def _of_id(known: Resources, volume_id: str) -> Iterator[str]:
+    """The names of volumes of that id, whosever.  There may be a thousand others, and a call
+    may be about a thousand volumes."""
+    mark = reserved.volume_mark(volume_id)
+    return (name for name in known.scalars if mark in name and reserved.is_volume(name))
 
 
 def _identity(key: str) -> tuple[str, str]:
@@ -150,12 +166,15 @@ def _identity(key: str) -> tuple[str, str]:
 def require_new_volumes(known: Resources, made: Resources) -> None:
     """Raises InvalidResources where a role would have two volumes of one id on an agent that
     has `known` and gets `made` (as in Mesos, whoever makes it)."""
-    if not any(map(reserved.is_volume, made.scalars)):
-        return
-    found = {_role_and_id(key) for key in known.scalars if reserved.is_volume(key)}
-    for key in filter(reserved.is_volume, made.scalars):
+    _require_new(known, made.scalars)
+
+
+def _require_new(known: Resources, names: Iterable[str]) -> None:
+    found: set[tuple[str, str]] = set()
+    for key in filter(reserved.is_volume, names):
         role, volume_id = named = _role_and_id(key)
-        if named in found:
+        there = any(_role_and_id(name) == named for name in _of_id(known, volume_id))
+        if there or named in found:
             reason = f"the role {role} has a volume of that id there already"
             raise InvalidResources(_ID, volume_id, reason)
         found.add(named)

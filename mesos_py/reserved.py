@@ -89,6 +89,12 @@ def key_of(name: str, stack: Stack, volume: Volume | None = None) -> str:
     return f"{name}({json.dumps(items, separators=(',', ':'))})"
 
 
+def volume_mark(volume_id: str) -> str:
+    """What is in the name of each volume of that id, and hardly in another one: those of an id
+    are found so without looking at each name closely."""
+    return f'{{"volume":[{json.dumps(volume_id)},'
+
+
 def _volume_item(volume: Volume) -> list[object]:
     item: list[object] = [volume.volume_id, volume.container_path]
     if volume.principal is not None or volume.read_only:

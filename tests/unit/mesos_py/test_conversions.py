@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from mesos_py.conversions import (
     conversion_of,
+    require_new_volumes,
     reserved_part,
     with_reserved,
     with_volumes_as,
@@ -184,6 +185,18 @@ def test_no_second_volume_of_an_id_is_made():
     with pytest.raises(InvalidResources, match=r"'v1'.*the role ads has a volume of that id"):
         conversion_of(create(volume(ALICE, 10, path="x"))).apply(there)
     assert conversion_of(create(volume(by("b"), 10))).apply(there)
+
+
+@pytest.mark.parametrize("volume_id", ["v1", "a b", 'say "x"', "é, [v1]", "v", "]}])"])
+def test_volumes_are_found_by_any_id(volume_id):
+    others = volume(ALICE, 1, "v11") + volume(by("web", "alice"), 1, volume_id)
+    known = volume(ALICE, 64, volume_id) + others
+    assert with_volumes_as(known, volume(ALICE, 64, volume_id, "x")).scalars.keys() <= (
+        known.scalars.keys()
+    )
+    with pytest.raises(InvalidResources, match="of that id there already"):
+        require_new_volumes(known, volume(ALICE, 1, volume_id, "x"))
+    require_new_volumes(others, volume(ALICE, 1, volume_id, "x"))
 
 
 def test_what_is_reserved_is_put_on_what_is_configured():

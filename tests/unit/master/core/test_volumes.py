@@ -3,6 +3,7 @@
 import pytest
 
 from master.core import reserving
+from mesos_py import conversions
 from mesos_py.persistent import Volume
 from mesos_py.reserved import Reservation, key_of
 from mesos_py.resources import EMPTY, Resources
@@ -271,6 +272,23 @@ def test_what_an_agent_has_to_say_of_volumes_is_bounded(monkeypatch, agent, fram
     (refusal,) = framework.refusals()
     assert "have 4 amounts" in refusal.message
     assert len(ordered(agent)) == 3
+
+
+def test_a_call_of_many_volumes_looks_at_few_closely(monkeypatch, world, agent, framework):
+    """Else a small call keeps the master busy for seconds."""
+    looked_at = []
+
+    def counted(key, original=conversions._role_and_id):
+        looked_at.append(key)
+        return original(key)
+
+    monkeypatch.setattr(conversions, "_role_and_id", counted)
+    many = [mine(0.5, f"v{number}") for number in range(100)]
+    framework.accept([offered(framework)], [reserve(DISK), *map(create, many)], refuse_s=0)
+    framework.accept([offered(framework)], [shrink(each, 0.1) for each in many], refuse_s=0)
+    assert not framework.refusals()
+    assert len(ordered(agent)) == 201
+    assert len(looked_at) < 10 * 100
 
 
 @pytest.mark.parametrize(
