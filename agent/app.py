@@ -259,8 +259,9 @@ class AgentDaemon:
         core = AgentCore(settings, info, RandomIds(), store)
         saved = self._restored(core, info, store)
         eraser = Eraser(store, metrics)
-        # What the earlier run did not come to.
-        eraser.erase(core.state.generation)
+        if store.used:
+            # What the earlier run did not come to.
+            eraser.erase()
         return core, saved, VolumeKeeper(VolumeLinks(settings.work_dir), eraser)
 
     def _restored(

@@ -138,8 +138,8 @@ class UpdateContainer:
 
 @dataclass(slots=True)
 class EraseVolumes:
-    """Volumes that were destroyed up to this generation of operations are written down as
-    gone: what was in them can be erased, in its own time."""
+    """Volumes that the operation of this generation has destroyed are written down as gone:
+    what was in them can be erased, in its own time."""
 
     generation: int
 

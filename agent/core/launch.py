@@ -85,6 +85,8 @@ def _require_welcome(s: AgentState) -> None:
 def _require_volumes(s: AgentState, info: pb.TaskInfo) -> None:
     """The master takes an operation to be done before the agent's word, which may be that it
     was not."""
+    if not volumes.asked(info):
+        return
     unknown = volumes.unknown(s, [info, info.executor])
     if unknown is not None:
         raise _Refused(pb.TaskStatus.REASON_RESOURCES_UNKNOWN, unknown)

@@ -87,16 +87,21 @@ def _used(s: AgentState) -> set[VolumeKey]:
     return used
 
 
+def asked(task: pb.TaskInfo) -> bool:
+    """Whether there may be a volume among its resources, or its executor's."""
+    return any(each.HasField("disk") for each in task.resources) or any(
+        each.HasField("disk") for each in task.executor.resources
+    )
+
+
 def unknown(s: AgentState, holders: Collection[pb.TaskInfo | pb.ExecutorInfo]) -> str | None:
     """Why not all volumes that they have are here as they say; None: they are.
 
     Raises InvalidResources for volumes that cannot be.
     """
     for holder in holders:
-        asked = volumes_in(holder.resources)
-        if asked:
-            asked = with_volumes_as(s.total, asked)
-        for key, milli in asked.scalars.items():
+        wanted = with_volumes_as(s.total, volumes_in(holder.resources))
+        for key, milli in wanted.scalars.items():
             if s.total.scalars.get(key) != milli:
                 (which,) = keys_of(Resources({key: milli}))
                 return f"this agent has no volume {which} of {milli / 1000:g} MB"
@@ -132,6 +137,7 @@ def _require_links(uses: Iterable[VolumeUse]) -> None:
 __all__ = [
     "NOWHERE",
     "Directories",
+    "asked",
     "carry_out",
     "require_visible",
     "unknown",

@@ -21,14 +21,14 @@ class Eraser:
         self._store = store
         self._metrics = metrics
         self._lock = threading.Lock()
-        # Up to which generation is to be erased; None: nothing is asked for.
-        self._asked: int | None = None
+        # The generations that are to be erased; None: nothing is asked for.
+        self._asked: set[int] | None = None
         self._thread: threading.Thread | None = None
 
-    def erase(self, generation: int) -> None:
-        """What was put aside up to this generation, which is in the checkpoint."""
+    def erase(self, *generations: int) -> None:
+        """What these have put aside, which are in the checkpoint; and what is left over."""
         with self._lock:
-            self._asked = generation
+            self._asked = {*(self._asked or ()), *generations}
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="volumes", daemon=True)
                 self._thread.start()
@@ -39,9 +39,9 @@ class Eraser:
             thread.join()
 
     def _run(self) -> None:
-        while (generation := self._next()) is not None:
+        while (generations := self._next()) is not None:
             try:
-                problems = self._store.erase(generation)
+                problems = self._store.erase(generations)
             except OSError as error:
                 problems = [error]
             for problem in problems[:_MAX_PROBLEMS_LOGGED]:
@@ -49,9 +49,9 @@ class Eraser:
             for _ in problems:
                 self._metrics.drop("volume not erased")
 
-    def _next(self) -> int | None:
+    def _next(self) -> set[int] | None:
         with self._lock:
-            generation, self._asked = self._asked, None
-            if generation is None:
+            generations, self._asked = self._asked, None
+            if generations is None:
                 self._thread = None
-            return generation
+            return generations

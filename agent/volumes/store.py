@@ -18,6 +18,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from agent.containers.sandbox import check_part, closing, open_directory, opened
@@ -85,6 +86,11 @@ class VolumeStore:
                     os.fchown(fd, uid, gid)
         except OSError as error:
             raise _unavailable("cannot be used", key, error) from None
+
+    @property
+    def used(self) -> bool:
+        """Whether there has ever been a volume."""
+        return Path(self._work_dir, VOLUMES).exists()
 
     @contextlib.contextmanager
     def _volumes(self) -> Iterator[int]:
@@ -185,8 +191,9 @@ class VolumeStore:
 
     # ---- Erasing -------------------------------------------------------------------
 
-    def erase(self, generation: int) -> list[OSError]:
-        """Erase what was put aside up to this generation, which the checkpoint knows.
+    def erase(self, generations: Collection[int]) -> list[OSError]:
+        """Erase what operations of these generations have put aside, which the checkpoint
+        knows, and what an earlier run did not come to.
 
         What stood in the way is returned, and tried again with the next.  Raises OSError.
         """
@@ -198,8 +205,9 @@ class VolumeStore:
             trash = Trash(root, TRASH)
             stack.callback(trash.close)
             for fd in _present(root, (DESTROYED,)):
-                for name in _names(fd):
-                    if not name.isdigit() or int(name) <= generation:
+                for name in map(str, generations):
+                    # One operation may have found nothing to put aside.
+                    with contextlib.suppress(FileNotFoundError):
                         trash.take(fd, name)
             return trash.empty()
 
@@ -231,10 +239,15 @@ class VolumeStore:
         for fd in _present(root, (DESTROYED,)):
             asides = sorted(_asides(fd), key=lambda each: each.generation)
             back: dict[VolumeKey, _Aside] = {}
-            # The earliest is what the checkpoint has: later ones were made after it.
             for each in asides:
-                if each.generation > generation and each.key in known:
+                if each.key not in known:
+                    continue
+                if each.generation > generation:
+                    # The earliest is what the checkpoint has: later ones were made after it.
                     back.setdefault(each.key, each)
+                elif not _is_there(root, each.key):
+                    # It could not be put back by who failed to destroy it.
+                    back[each.key] = each
             trash = Trash(root, TRASH)
             try:
                 # First, so that a start after this one does not take them for the earliest.
@@ -281,6 +294,10 @@ class VolumeStore:
 def _names(fd: int) -> list[str]:
     with os.scandir(fd) as entries:
         return [entry.name for entry in entries]
+
+
+def _is_there(root: int, key: VolumeKey) -> bool:
+    return any(True for _ in _present(root, _parts(key)))
 
 
 def _is_removed(parent: int, name: str) -> bool:

@@ -1,5 +1,6 @@
 """Directories of volumes: made, put aside, put back, erased; and what is never touched."""
 
+import itertools
 import os
 import threading
 
@@ -35,8 +36,11 @@ def test_a_volume_is_a_directory_of_its_own_for_each_role(store, tmp_path, place
 
 def test_where_there_was_never_a_volume_nothing_is_made(store, tmp_path):
     assert store.recover(set(), 0) == []
-    assert store.erase(0) == []
+    assert store.erase([0]) == []
     assert list(tmp_path.iterdir()) == []
+    assert not store.used
+    store.create([KEY])
+    assert store.used
 
 
 def test_what_an_agent_left_empty_when_it_died_is_taken_anew(store, place):
@@ -80,7 +84,7 @@ def test_the_directory_of_all_may_be_on_another_disk(store, tmp_path):
     assert (tmp_path / "disk/roles/ads/v1").is_dir()
     assert store.recover({KEY}, 1) == []
     store.destroy([KEY], 2)
-    assert store.erase(2) == []
+    assert store.erase([2]) == []
     assert not (tmp_path / "disk/roles/ads/v1").exists()
 
 
@@ -96,7 +100,7 @@ def test_what_is_destroyed_is_erased_with_all_that_is_in_it(store, tmp_path, pla
     assert not place.exists()
     store.create([KEY])
     (place / "new").write_text("y")
-    assert store.erase(7) == []
+    assert store.erase([7]) == []
     assert (outside / "kept").read_text() == "x"
     assert (place / "new").read_text() == "y"
     for name in (".destroyed", ".trash"):
@@ -108,7 +112,7 @@ def test_what_is_not_written_down_as_destroyed_is_not_erased(store, tmp_path, pl
     (place / "kept").write_text("x")
     store.destroy([BELOW], 3)
     store.destroy([KEY], 4)
-    assert store.erase(3) == []
+    assert store.erase([3]) == []
     assert store.recover({KEY}, 3) == []
     assert (place / "kept").read_text() == "x"
 
@@ -135,6 +139,30 @@ def test_of_two_the_first_comes_back_when_the_second_cannot_be_put_aside(store, 
         store.destroy([KEY, BELOW], 2)
     assert (place / "kept").read_text() == "x"
     assert store.recover({KEY, BELOW}, 1) == []
+
+
+def test_one_that_could_not_be_put_back_is_not_erased_by_later_operations(
+    store, place, monkeypatch
+):
+    """The disk failed twice, and what is in the checkpoint is not the volume's end."""
+    store.create([KEY, BELOW])
+    (place / "kept").write_text("x")
+    rename, count = os.rename, itertools.count()
+
+    def first_alone(*args, **more):
+        if next(count) > 0:
+            raise OSError(5, "Input/output error")
+        rename(*args, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rename", first_alone)
+        with pytest.raises(Unavailable, match="Input/output"):
+            store.destroy([KEY, BELOW], 2)
+    assert not place.exists()
+    store.destroy([BELOW], 3)
+    assert store.erase([3]) == []
+    assert store.recover({KEY}, 3) == []
+    assert (place / "kept").read_text() == "x"
 
 
 @pytest.mark.parametrize("instead", ["nothing", "file", "link"])
@@ -197,8 +225,8 @@ def test_erasing_goes_on_with_what_was_asked_for_meanwhile(monkeypatch):
     asked, go_on, begun = [], threading.Event(), threading.Event()
 
     class Slow:
-        def erase(self, generation):
-            asked.append(generation)
+        def erase(self, generations):
+            asked.append(generations)
             begun.set()
             go_on.wait()
             return []
@@ -210,4 +238,4 @@ def test_erasing_goes_on_with_what_was_asked_for_meanwhile(monkeypatch):
     eraser.erase(3)
     go_on.set()
     eraser.join()
-    assert asked == [1, 3]
+    assert asked == [{1}, {2, 3}]

@@ -15,6 +15,7 @@ from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import AgentWorld, command, executor_info, for_executor, status
+from tests.kit.reserving import amount, by, volume
 
 ABOUT = About(version="1.2.3", started_wall_s=100.0, flags={"work_dir": "/srv/agent"})
 STATE_KEYS = (
@@ -251,3 +252,18 @@ async def test_others_have_their_turn_between_executors(world, pages):
     await pages.state()
     running.cancel()
     assert turns >= 5
+
+
+async def test_a_volume_is_reserved_disk_that_says_what_it_is(world, pages):
+    kept = volume(by("ads"), 10)
+    world.core.state.total = amount(cpus=8, mem=1024) + kept
+    task = command("t")
+    task.resources.extend(volume(by("ads"), 10, path="mine").to_proto())
+    world.run(task)
+    found = await state(pages)
+    (shown,) = found["reserved_resources_full"]["ads"]
+    assert shown["disk"]["persistence"] == {"id": "v1"}
+    assert found["reserved_resources"]["ads"]["disk"] == 10.0
+    assert found["reserved_resources_allocated"]["ads"]["disk"] == 10.0
+    (container,) = json.loads(await pages.containers())
+    assert container["executor_id"] == "t"
