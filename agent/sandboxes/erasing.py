@@ -53,7 +53,7 @@ class Trash:
         try:
             os.rename(name, target, src_dir_fd=parent, dst_dir_fd=self._fd)
         except PermissionError:
-            _soften(parent, name)
+            soften(parent, name)
             os.rename(name, target, src_dir_fd=parent, dst_dir_fd=self._fd)
         self._taken.append(target)
 
@@ -94,7 +94,7 @@ class Trash:
             try:
                 os.unlink(name, dir_fd=parent)
             except PermissionError:
-                _soften(parent, name)
+                soften(parent, name)
                 os.unlink(name, dir_fd=parent)
         except IsADirectoryError:
             return False
@@ -117,12 +117,13 @@ class Trash:
         try:
             os.rmdir(name, dir_fd=parent)
         except PermissionError:
-            _soften(parent, name)
+            soften(parent, name)
             os.rmdir(name, dir_fd=parent)
 
     def _free_name(self, name: str) -> str:
         for number in _NUMBERS:
-            target = f"{number}-{name}"[:200]
+            # Bytes are counted, and a name may be of as many as there can be.
+            target = os.fsdecode(os.fsencode(f"{number}-{name}")[:200])
             try:
                 os.stat(target, dir_fd=self._fd, follow_symlinks=False)
             except FileNotFoundError:
@@ -161,7 +162,7 @@ def _opened(parent: int, name: str) -> int:
         return os.open(name, _DIRECTORY, dir_fd=parent)
 
 
-def _soften(parent: int, name: str) -> None:
+def soften(parent: int, name: str) -> None:
     """Take from a file or directory, and from what it is in, what forbids removing it."""
     for fd in _pliable(parent, name):
         with contextlib.suppress(OSError):

@@ -15,7 +15,9 @@ Tasks write into volumes, and the agent may be root: no link is followed.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -23,7 +25,7 @@ from typing import Final, NamedTuple
 
 from agent.containers.sandbox import check_part, closing, open_directory, opened
 from agent.core.volume_uses import VolumeKey
-from agent.sandboxes.erasing import Trash
+from agent.sandboxes.erasing import Trash, mounted_beneath, soften
 from mesos_py import logs
 from mesos_py.errors import Conflict, InvalidValue, Unavailable
 
@@ -39,6 +41,8 @@ _ABOVE: Final = 0o755
 # Of a volume's own directory: as of a sandbox, it is given to who uses it.
 MODE: Final = 0o750
 _MAX_NAMED: Final = 5
+# Why a directory that is there is not removed when an empty one would be.
+_IN_THE_WAY: Final = frozenset({errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EBUSY})
 
 
 class _Aside(NamedTuple):
@@ -126,6 +130,8 @@ class VolumeStore:
             except FileNotFoundError:
                 pass
             except OSError as error:
+                if error.errno not in _IN_THE_WAY:
+                    raise
                 text = f"{self.path_of(key)} is there and cannot be used ({error.strerror})"
                 hint = "no volume is known for it: see to what is in it, and remove it"
                 raise Conflict(f"{text}; {hint}", field="volumes") from None
@@ -141,17 +147,31 @@ class VolumeStore:
                     os.rmdir(name, dir_fd=parent)
 
     def destroy(self, volumes: Sequence[VolumeKey], generation: int) -> None:
-        """As `Directories` says."""
-        done: list[_Aside] = []
+        """As `Directories` says.  Conflict: something is mounted there or below, which is
+        more than a volume's."""
+        self._require_unmounted(volumes)
+        begun: list[_Aside] = []
         try:
             with self._volumes() as root:
                 for key in volumes:
-                    aside = _Aside(key, generation)
-                    self._put_aside(root, aside)
-                    done.append(aside)
+                    # Whatever of it was done when it fails.
+                    begun.append(_Aside(key, generation))
+                    self._put_aside(root, begun[-1])
         except OSError as error:
-            self._undo_destroy(done)
-            raise _unavailable("cannot be put aside", volumes[len(done)], error) from None
+            self._undo_destroy(begun)
+            key = begun[-1].key if begun else volumes[0]
+            raise _unavailable("cannot be put aside", key, error) from None
+
+    def _require_unmounted(self, volumes: Sequence[VolumeKey]) -> None:
+        root = f"{self._work_dir}/{VOLUMES}"
+        mounts = sorted(mounted_beneath(Path(root)))
+        base = os.path.realpath(root)
+        for key in volumes if mounts else ():
+            place = "/".join((base, *_parts(key)))
+            for mount in mounts:
+                if mount == place or mount.startswith(place + "/"):
+                    text = f"the volume {key} cannot be destroyed: {mount} is a mount"
+                    raise Conflict(f"{text}; unmount it first", field="volumes")
 
     def _put_aside(self, root: int, aside: _Aside) -> None:
         *above, name = _parts(aside.key)
@@ -164,14 +184,19 @@ class VolumeStore:
             except FileNotFoundError:
                 # Somebody has done it already.
                 log.warning("volume was gone before it was destroyed", volume=str(aside.key))
+            except PermissionError:
+                # Its own bits, or flags, do not keep a volume.
+                soften(source, name)
+                os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
             os.fsync(target)
             os.fsync(source)
 
-    def _undo_destroy(self, done: list[_Aside]) -> None:
-        for aside in done:
+    def _undo_destroy(self, begun: list[_Aside]) -> None:
+        for aside in begun:
             try:
                 with self._volumes() as root:
-                    self._put_back(root, aside)
+                    if not _is_there(root, aside.key):
+                        self._put_back(root, aside)
             except OSError as error:
                 # The next start puts it back.
                 log.error("volume cannot be put back", volume=str(aside.key), error=error)
@@ -209,6 +234,9 @@ class VolumeStore:
                     # One operation may have found nothing to put aside.
                     with contextlib.suppress(FileNotFoundError):
                         trash.take(fd, name)
+            # It may have come since, and may be of the same file system.
+            for mount in sorted(mounted_beneath(Path(self._work_dir, VOLUMES, TRASH))):
+                return [OSError(errno.EBUSY, "is a mount, below what is to be erased", mount)]
             return trash.empty()
 
     # ---- The start -----------------------------------------------------------------
@@ -270,10 +298,8 @@ class VolumeStore:
     def _require_all(self, root: int, known: Collection[VolumeKey]) -> None:
         missing: list[str] = []
         for key in sorted(known):
-            try:
-                os.close(open_directory(root, _parts(key)))
-            except OSError as error:
-                missing.append(f"{self.path_of(key)} ({error.strerror})")
+            if not _is_there(root, key):
+                missing.append(self.path_of(key))
         if missing:
             raise _missing(missing)
 
@@ -297,7 +323,12 @@ def _names(fd: int) -> list[str]:
 
 
 def _is_there(root: int, key: VolumeKey) -> bool:
-    return any(True for _ in _present(root, _parts(key)))
+    """Whether the directory is there, whoever may look into it."""
+    *above, name = _parts(key)
+    for fd in _present(root, above):
+        with contextlib.suppress(FileNotFoundError):
+            return stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode)
+    return False
 
 
 def _is_removed(parent: int, name: str) -> bool:

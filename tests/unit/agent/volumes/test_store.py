@@ -1,5 +1,6 @@
 """Directories of volumes: made, put aside, put back, erased; and what is never touched."""
 
+import errno
 import itertools
 import os
 import threading
@@ -7,6 +8,7 @@ import threading
 import pytest
 
 from agent.core.volume_uses import VolumeKey
+from agent.volumes import store as volume_store
 from agent.volumes.eraser import Eraser
 from agent.volumes.store import VolumeStore
 from mesos_py.errors import Conflict, InvalidValue, Unavailable
@@ -239,3 +241,96 @@ def test_erasing_goes_on_with_what_was_asked_for_meanwhile(monkeypatch):
     go_on.set()
     eraser.join()
     assert asked == [{1}, {2, 3}]
+
+
+@pytest.mark.parametrize("below", ["", "/mnt/deep"])
+def test_what_is_mounted_in_a_volume_keeps_it(store, tmp_path, place, monkeypatch, below):
+    """Also of the same file system: it is not the volume's."""
+    store.create([KEY, BELOW])
+    monkeypatch.setattr(volume_store, "mounted_beneath", lambda _path: {f"{place}{below}"})
+    with pytest.raises(Conflict, match=rf"volumes/roles/ads/v1{below} is a mount; unmount it"):
+        store.destroy([BELOW, KEY], 1)
+    assert place.is_dir()
+    store.destroy([BELOW], 1)
+    assert not (tmp_path / "volumes/roles/ads x/v1").exists()
+
+
+def test_what_was_mounted_since_is_not_erased(store, tmp_path, place, monkeypatch):
+    store.create([KEY])
+    (place / "kept").write_text("x")
+    store.destroy([KEY], 1)
+    mount = str(tmp_path / "volumes/.trash/0-1/ads/v1/mnt")
+    monkeypatch.setattr(volume_store, "mounted_beneath", lambda _path: {mount})
+    (problem,) = store.erase([1])
+    assert problem.filename == mount
+    assert [each.read_text() for each in tmp_path.rglob("kept")] == ["x"]
+    monkeypatch.undo()
+    assert store.erase([]) == []
+    assert not list(tmp_path.rglob("kept"))
+
+
+def test_a_long_name_that_is_not_ascii_is_thrown_away_at_the_start(store):
+    key = VolumeKey("ads", "é" * 127)
+    store.create([key])
+    store.destroy([key], 1)
+    assert store.recover(set(), 1) == []
+
+
+def test_what_fails_after_it_was_put_aside_is_put_back(store, place, monkeypatch):
+    store.create([KEY])
+    (place / "kept").write_text("x")
+    renamed = []
+    rename, fsync = os.rename, os.fsync
+
+    def watched(*args, **places):
+        rename(*args, **places)
+        renamed.append(args)
+
+    def failing(fd):
+        if len(renamed) == 1:
+            renamed.append(None)
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(fd)
+
+    monkeypatch.setattr(os, "rename", watched)
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(Unavailable, match="cannot be put aside: Input/output error"):
+        store.destroy([KEY], 1)
+    assert (place / "kept").read_text() == "x"
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o555])
+def test_whatever_its_bits_are_it_is_there_and_can_be_destroyed(store, place, mode):
+    store.create([KEY])
+    place.chmod(mode)
+    assert store.recover({KEY}, 0) == []
+    store.destroy([KEY], 1)
+    assert not place.exists()
+
+
+def test_what_root_does_not_let_be_moved_is_moved_nevertheless(store, place, monkeypatch):
+    store.create([KEY])
+    softened = []
+    rename = os.rename
+
+    def guarded(*args, **places):
+        if not softened:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        rename(*args, **places)
+
+    monkeypatch.setattr(os, "rename", guarded)
+    monkeypatch.setattr(volume_store, "soften", lambda _parent, name: softened.append(name))
+    store.destroy([KEY], 1)
+    assert softened == ["v1"]
+    assert not place.exists()
+
+
+def test_a_disk_that_is_read_only_is_not_said_to_be_in_the_way(store, place, monkeypatch):
+    place.parent.mkdir(parents=True)
+
+    def read_only(*_args, **_places):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "rmdir", read_only)
+    with pytest.raises(Unavailable, match="cannot be made: Read-only file system"):
+        store.create([KEY])
