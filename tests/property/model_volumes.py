@@ -11,7 +11,7 @@ import itertools
 import random
 from collections.abc import Callable, Sequence
 
-from agent.core.volumes import VolumeKey, keys_of
+from agent.core.volume_uses import VolumeKey, keys_of
 from mesos_py import reserved
 from mesos_py.conversions import conversion_of
 from mesos_py.errors import Conflict, MesosPyError
