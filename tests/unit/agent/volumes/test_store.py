@@ -279,7 +279,7 @@ def test_a_long_name_that_is_not_ascii_is_thrown_away_at_the_start(store):
 def test_what_fails_after_it_was_put_aside_is_put_back(store, place, monkeypatch):
     store.create([KEY])
     (place / "kept").write_text("x")
-    renamed = []
+    renamed: list[object] = []
     rename, fsync = os.rename, os.fsync
 
     def watched(*args, **places):
@@ -310,7 +310,7 @@ def test_whatever_its_bits_are_it_is_there_and_can_be_destroyed(store, place, mo
 
 def test_what_root_does_not_let_be_moved_is_moved_nevertheless(store, place, monkeypatch):
     store.create([KEY])
-    softened = []
+    softened: list[str] = []
     rename = os.rename
 
     def guarded(*args, **places):
