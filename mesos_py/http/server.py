@@ -100,6 +100,8 @@ class HttpServer:
         # closed, or not taken, for want of room.
         self.answered: dict[int, int] = {}
         self.failures = self.crowded_out = 0
+        # What came and is no request, or not the body that its head says.
+        self.unreadable = 0
 
     @property
     def connections(self) -> int:
@@ -116,6 +118,7 @@ class HttpServer:
         runner = self._runner = web.AppRunner(
             app,
             access_log=None,
+            logger=_Heard(self),
             handle_signals=False,
             shutdown_timeout=_SHUTDOWN_S,
             # Who has gone is not served any more.
@@ -232,6 +235,27 @@ class HttpServer:
             raise TooLarge(f"body: allowed are {most} bytes", limit=most) from None
         except (web.RequestPayloadError, HttpProcessingError) as error:
             raise HttpRefusal(400, f"body: is broken: {error}") from None
+
+
+class _Heard:
+    """What aiohttp has to say of its connections: a traceback, without this, for each one
+    whose client does not speak HTTP."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
+
+    def debug(self, text: str, *_: object, exc_info: object = None, **__: object) -> None:
+        """How a connection came to its end; of one that never began, why."""
+        if isinstance(exc_info, HttpProcessingError):
+            self.exception(text, exc_info=exc_info)
+
+    def exception(self, text: str, *_: object, exc_info: object = None, **__: object) -> None:
+        """Why an answer is aiohttp's own, or why there is none."""
+        if isinstance(exc_info, (HttpProcessingError, web.RequestPayloadError)):
+            self._server.unreadable += 1
+            log.info("request cannot be read", error=exc_info)
+        elif not isinstance(exc_info, ConnectionError):
+            log.error("connection failed", doing=text, error=exc_info)
 
 
 class _Refused(asyncio.Protocol):

@@ -89,6 +89,7 @@ class AgentHttp:
             "requests": ("Requests that were answered", lambda: sum(server.answered.values())),
             "requests_refused": ("Those with a status from 400 on", self._refused),
             "requests_failed": ("Those that a fault of ours ended", lambda: server.failures),
+            "unreadable": ("What is no request, or not its body", lambda: server.unreadable),
             "crowded_out": ("Connections that made or got no room", lambda: server.crowded_out),
         }
         for name, (text, read) in counts.items():

@@ -17,11 +17,13 @@ def http_families(server: HttpServer) -> list[Metric]:
         answers.add_metric((str(status),), count)
     failures = "Requests over HTTP that failed by a fault of this master; see its log"
     crowded = "Connections that were closed, or not taken, for want of room"
+    unreadable = "What came over HTTP and is no request, or not the body that its head says"
     return [
         answers,
         GaugeMetricFamily(PREFIX + "http_connections", "At this moment", value=server.connections),
         CounterMetricFamily(PREFIX + "http_failures", failures, value=server.failures),
         CounterMetricFamily(PREFIX + "http_crowded_out", crowded, value=server.crowded_out),
+        CounterMetricFamily(PREFIX + "http_unreadable", unreadable, value=server.unreadable),
     ]
 
 

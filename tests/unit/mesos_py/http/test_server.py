@@ -163,6 +163,25 @@ async def test_what_is_no_http_is_a_400(data: bytes) -> None:
             assert (await client.ask("POST", "/echo", body=b""))[0].status == 200
 
 
+async def test_what_cannot_be_read_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    packed = {"Content-Encoding": "gzip"}
+    async with serving() as server:
+        for data, status in (
+            (request("GET", "/nothing", {"a b": "c"}), 400),
+            (request("GET", "/nothing") + request("BREW", "/nothing"), 400),
+            (request("POST", "/nothing", packed, b"no gzip at all"), 202),
+            (request("POST", "/echo", packed, b"no gzip at all"), 400),
+        ):
+            async with connected(server.port) as client:
+                await client.send(data)
+                assert (await client.head()).status == status
+                async with asyncio.timeout(PATIENCE_S):
+                    await client.reader.read()
+        assert server.unreadable >= 3
+        assert server.failures == 0
+    assert not [each for each in caplog.records if each.name.startswith("aiohttp") or each.exc_info]
+
+
 async def test_when_there_is_no_room_who_is_idle_for_longest_goes() -> None:
     limits = Limits(connections=2)
     async with (

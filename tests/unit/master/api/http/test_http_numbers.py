@@ -12,6 +12,8 @@ async def test_answers_by_status_and_what_is_open() -> None:
     await server.start("127.0.0.1", 0)
     async with connected(server.port) as client:
         await client.ask("GET", "/nowhere")
+        async with connected(server.port) as other:
+            await other.ask("BREW ", "/nowhere")
         samples = [sample for family in http_families(server) for sample in family.samples]
     await server.close()
     assert {(s.name.removeprefix(PREFIX), s.labels.get("status")): s.value for s in samples} == {
@@ -19,5 +21,6 @@ async def test_answers_by_status_and_what_is_open() -> None:
         ("connections", None): 1,
         ("failures_total", None): 0,
         ("crowded_out_total", None): 0,
+        ("unreadable_total", None): 1,
     }
     assert server.connections == 0
