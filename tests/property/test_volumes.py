@@ -27,16 +27,16 @@ def histories(model: type[VolumesModel], steps: int) -> Counter[str]:
         except Exception as error:
             pytest.fail(f"seed {seed}: {error!r}")
         seen += made.seen
-    assert min(seen[name] for name in ("create", "destroy", "grow", "shrink", "use")) > 10, seen
+    assert min(seen[name] for name in ("create", "destroy", "grow", "shrink", "use")) > 3, seen
     return seen
 
 
 def test_random_histories_end_in_agreement() -> None:
     seen = histories(VolumesModel, 250)
-    assert min(seen[name] for name in ("cut", "agent killed", "master killed")) > 40, seen
-    assert min(seen[name] for name in ("operator", "outcomes")) > 60, seen
+    assert min(seen[name] for name in ("cut", "agent killed", "master killed")) > 20, seen
+    assert min(seen[name] for name in ("operator", "outcomes")) > 30, seen
 
 
 def test_where_nothing_is_lost_agents_do_all_that_their_master_takes_for_done() -> None:
     seen = histories(CalmModel, 150)
-    assert seen["operator"] > 30, seen
+    assert seen["operator"] > 10, seen
