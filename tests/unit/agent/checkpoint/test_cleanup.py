@@ -4,7 +4,7 @@ import pytest
 
 from agent.checkpoint import cleanup, store
 from agent.checkpoint.store import Checkpoint
-from agent.core.journal import RESERVED_KEY, Change, Kind
+from agent.core.journal import RESERVED_KEY, VOLUMES_KEY, Change, Kind
 from agent.core.recovery import Record
 from mesos_py.errors import InvalidValue
 from mesos_py.v1 import checkpoint_pb2
@@ -38,11 +38,11 @@ def test_a_cleanup_knows_whose_run_it_was_although_something_is_reserved(tmp_pat
 
 
 def test_a_cleanup_forgets_the_run_and_keeps_what_is_reserved(tmp_path):
-    write(tmp_path, AGENT, KEPT, Change(Kind.TASK, ("F", "t", "c"), b"?"))
-    cleanup._forget(tmp_path, keep_reserved=True)
-    assert read(tmp_path) == [Record(*KEPT)]
-    cleanup._forget(tmp_path, keep_reserved=True)
-    assert read(tmp_path) == [Record(*KEPT)]
+    volumes = Change(Kind.VOLUMES, VOLUMES_KEY, b"?")
+    write(tmp_path, AGENT, KEPT, volumes, Change(Kind.TASK, ("F", "t", "c"), b"?"))
+    for _ in range(2):
+        cleanup._forget(tmp_path, keep_reserved=True)
+        assert read(tmp_path) == [Record(*KEPT), Record(*volumes)]
 
 
 def test_what_is_reserved_stays_also_when_it_cannot_be_read(tmp_path):
