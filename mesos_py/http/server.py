@@ -113,7 +113,9 @@ class HttpServer:
         """Listen; the port (0 picks one).  Raises PortInUse."""
         limits = self._limits
         app = web.Application(client_max_size=limits.body_bytes)
-        app.router.add_route("*", "/{path:.*}", self._serve, expect_handler=_expected)
+        # Those that are known are found sooner than by the pattern for all others.
+        for path in [*self._routes.paths(), "/{path:.*}"]:
+            app.router.add_route("*", path, self._serve, expect_handler=_expected)
         app.on_response_prepare.append(_plain)
         runner = self._runner = web.AppRunner(
             app,
