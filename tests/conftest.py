@@ -8,7 +8,7 @@ import shutil
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -73,14 +73,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
-def pytest_collection_finish() -> None:
-    """What all the tests' modules hold stays until the end, so no collection need look at it again.
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What all the tests' modules hold stays until the end, so nobody need look through it.
 
-    It is far more than what a test makes, and each leak check, and each test's end, may have all
-    of it looked through.
+    It is far more than what a test makes; the garbage collections that reading the modules
+    sets off, and those of each leak check, would look at all of it.
     """
-    gc.collect()
-    gc.freeze()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 # --- parts --------------------------------------------------------------------------------------
@@ -239,8 +245,9 @@ def logging_as_it_was() -> Iterator[None]:
     yield
     for handler in set(root.handlers) - set(handlers):
         root.removeHandler(handler)
-    root.setLevel(levels[0])
-    ours.setLevel(levels[1])
+    for logger, level in zip((root, ours), levels, strict=True):
+        if logger.level != level:  # it makes every logger forget what it writes
+            logger.setLevel(level)
 
 
 @pytest.fixture

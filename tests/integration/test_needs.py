@@ -117,6 +117,10 @@ def test_the_reason_of_a_preemption_outlives_a_restart_of_the_agent(tmp_path):
             agent.flags["tasks_on_exit"] = "end"
             agent.start()
             assert is_preempted(greedy.status(chosen, TASK_KILLED))
+            # The agent's end would wait for it for as long.
+            (other,) = {task.task_id.value for task in tasks} - {chosen}
+            greedy.driver.kill_task(other, grace_s=0.1)
+            greedy.status(other, TASK_KILLED)
 
 
 def test_a_task_of_a_custom_executor_says_that_it_was_preempted(cluster):

@@ -84,10 +84,12 @@ def _text(name: str) -> str:
 
 
 def _lines_that_match(pattern: re.Pattern[str], names: list[str]) -> list[str]:
+    texts = {name: _text(name) for name in names}
     return [
         f"{name}:{number}: {line.strip()}"
-        for name in names
-        for number, line in enumerate(_text(name).splitlines(), start=1)
+        for name, text in texts.items()
+        if pattern.search(text)  # no match goes over the end of a line
+        for number, line in enumerate(text.splitlines(), start=1)
         if pattern.search(line)
     ]
 
