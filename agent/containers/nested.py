@@ -7,6 +7,7 @@ written down: they end with the agent's process, too.
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -56,7 +57,8 @@ class _Container:
     session: Session | None = None
     # Its start took too long: whoever asked was told that there is none.
     given_up: bool = False
-    # It has a directory that no earlier one of its id has left.
+    # Its directory was made for it: what an earlier one of its id has left is not given up
+    # with it, were that one forgotten (or the agent started anew) since.
     owns_directory: bool = False
 
     @property
@@ -132,7 +134,6 @@ class Nested:
         executor, outer = self._outer(names)
         self._require_room(names[0])
         container = _Container(names, outer, session=session)
-        container.owns_directory = known is None and session is None
         of = self._of.setdefault(names[0], {})
         of.pop(names, None)
         of[names] = container
@@ -360,6 +361,7 @@ class Nested:
             environment = nested.environment_of_session(names, outer, given)
         else:
             directory = "/".join((self._s.settings.work_dir, *parts))
+            container.owns_directory = await asyncio.to_thread(_is_missing, directory)
             given = {**extra.environment, **wanted.environment}
             environment = nested.environment_within(names, directory, given)
         container.gives = Outer(wanted.user or outer.user, environment, parts)
@@ -466,6 +468,15 @@ class Nested:
             log.warning("directory is left", container=nested.text_of(names), error=error)
         finally:
             self._removing.discard(names)
+
+
+def _is_missing(path: str) -> bool:
+    """Nothing is there, as far as can be seen for certain."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
+    return False
 
 
 def _unknown(names: Names, reason: str = "cannot be found") -> NotFound:

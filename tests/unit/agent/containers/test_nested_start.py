@@ -158,6 +158,17 @@ async def test_what_an_earlier_one_of_its_id_has_left_stays(scene, at_once, tmp_
     assert (directory / "stdout").read_text() == "hello"
 
 
+async def test_what_one_has_left_that_is_not_known_any_more_stays(scene, at_once, tmp_path):
+    # The agent was started anew since, or has forgotten the oldest of many.
+    directory = directory_of(scene, tmp_path)
+    with pytest.raises(Unavailable, match=TOO_LONG):
+        await scene.launch("a")
+    await started(scene)
+    scene.ended("a", status=9)
+    await settled(scene)
+    assert (directory / "stdout").read_text() == "hello"
+
+
 async def test_the_end_of_the_outermost_is_that_of_one_that_is_given_up(scene, at_once):
     with pytest.raises(Unavailable):
         await scene.launch("a")
