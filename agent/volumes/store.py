@@ -112,18 +112,20 @@ class VolumeStore:
             with opened(self._work_dir) as work_dir:
                 _make(work_dir, VOLUMES)
             with self._volumes() as root:
+                made = _Above(root)
                 for key in volumes:
-                    self._create(root, key)
+                    self._create(made, key)
                     done.append(key)
+                made.sync()
         except (OSError, Conflict) as error:
             self._undo_create(done)
             if isinstance(error, Conflict):
                 raise
-            raise _unavailable("cannot be made", volumes[len(done)], error) from None
+            raise _unavailable("cannot be made", _next(volumes, done), error) from None
 
-    def _create(self, root: int, key: VolumeKey) -> None:
+    def _create(self, made: _Above, key: VolumeKey) -> None:
         *above, name = _parts(key)
-        with closing(_made(root, above)) as parent:
+        with closing(made.opened(above)) as parent:
             try:
                 # Made anew, for it may have been given to somebody.
                 os.rmdir(name, dir_fd=parent)
@@ -136,7 +138,6 @@ class VolumeStore:
                 hint = "no volume is known for it: see to what is in it, and remove it"
                 raise Conflict(f"{text}; {hint}", field="volumes") from None
             os.mkdir(name, MODE, dir_fd=parent)
-            os.fsync(parent)
 
     def _undo_create(self, done: list[VolumeKey]) -> None:
         for key in done:
@@ -153,10 +154,12 @@ class VolumeStore:
         begun: list[_Aside] = []
         try:
             with self._volumes() as root:
+                made = _Above(root)
                 for key in volumes:
                     # Whatever of it was done when it fails.
                     begun.append(_Aside(key, generation))
-                    self._put_aside(root, begun[-1])
+                    self._put_aside(made, begun[-1])
+                made.sync()
         except OSError as error:
             self._undo_destroy(begun)
             key = begun[-1].key if begun else volumes[0]
@@ -173,11 +176,12 @@ class VolumeStore:
                     text = f"the volume {key} cannot be destroyed: {mount} is a mount"
                     raise Conflict(f"{text}; unmount it first", field="volumes")
 
-    def _put_aside(self, root: int, aside: _Aside) -> None:
+    def _put_aside(self, made: _Above, aside: _Aside) -> None:
         *above, name = _parts(aside.key)
         with (
-            closing(_made(root, above)) as source,
-            closing(_made(root, _aside_parts(aside)[:-1])) as target,
+            # In this order they are brought to the platter: it is there before it is gone.
+            closing(made.opened(_aside_parts(aside)[:-1])) as target,
+            closing(made.opened(above)) as source,
         ):
             try:
                 os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
@@ -188,8 +192,6 @@ class VolumeStore:
                 # Its own bits, or flags, do not keep a volume.
                 soften(source, name)
                 os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
-            os.fsync(target)
-            os.fsync(source)
 
     def _undo_destroy(self, begun: list[_Aside]) -> None:
         for aside in begun:
@@ -205,7 +207,7 @@ class VolumeStore:
         *above, name = _parts(aside.key)
         with (
             closing(open_directory(root, _aside_parts(aside)[:-1])) as source,
-            closing(_made(root, above)) as target,
+            closing(_Above(root).opened(above)) as target,
         ):
             # One that was made in its place is as little known as that it was destroyed.
             with contextlib.suppress(FileNotFoundError):
@@ -359,17 +361,41 @@ def _asides(fd: int) -> Iterator[_Aside]:
                         yield _Aside(VolumeKey(role.replace(" ", "/"), name), int(generation))
 
 
-def _made(root: int, parts: Sequence[str]) -> int:
-    """The directory, opened; it is there whatever becomes of the machine."""
-    fd = os.dup(root)
-    for part in parts:
-        try:
-            _make(fd, part)
-            below = open_directory(fd, (part,))
-        finally:
-            os.close(fd)
-        fd = below
-    return fd
+class _Above:
+    """The directories that volumes are in, of one operation: made where they are missing, and
+    each brought to the platter once, however many volumes there are."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        # In which something was made or moved; the first ones are above the others.
+        self._changed: dict[tuple[str, ...], None] = {}
+
+    def opened(self, parts: Sequence[str]) -> int:
+        """One of them, for something to be made or moved in it."""
+        fd = os.dup(self._root)
+        for depth, part in enumerate(parts):
+            try:
+                # Also where it is there: a crash has left it perhaps before it was written.
+                self._changed[tuple(parts[:depth])] = None
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, _ABOVE, dir_fd=fd)
+                below = open_directory(fd, (part,))
+            finally:
+                os.close(fd)
+            fd = below
+        self._changed[tuple(parts)] = None
+        return fd
+
+    def sync(self) -> None:
+        """What was done is there whatever becomes of the machine."""
+        for parts in self._changed:
+            with closing(open_directory(self._root, parts)) as fd:
+                os.fsync(fd)
+
+
+def _next(volumes: Sequence[VolumeKey], done: Sequence[object]) -> VolumeKey:
+    """Of which volume something went wrong; the last one if it was of all."""
+    return volumes[min(len(done), len(volumes) - 1)]
 
 
 def _make(parent: int, name: str) -> None:

@@ -119,6 +119,37 @@ def test_what_is_not_written_down_as_destroyed_is_not_erased(store, tmp_path, pl
     assert (place / "kept").read_text() == "x"
 
 
+def test_many_volumes_wait_for_the_platter_once(store, monkeypatch):
+    """Some ten milliseconds for each held up an agent for half a minute."""
+    synced: list[int] = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    keys = [VolumeKey("ads", f"v{number}") for number in range(100)]
+    store.create(keys)
+    assert len(synced) < 5
+    store.destroy(keys, 1)
+    assert len(synced) < 12
+
+
+def test_of_what_is_not_brought_to_the_platter_nothing_is_left(store, place, monkeypatch):
+    count = itertools.count()
+
+    def first_alone(fd):
+        if next(count) > 0:
+            raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", first_alone)
+        with pytest.raises(Unavailable, match=r"cannot be made: Input/output error"):
+            store.create([KEY, BELOW])
+    assert not place.exists()
+    store.create([KEY])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", first_alone)
+        with pytest.raises(Unavailable, match=r"cannot be put aside: Input/output error"):
+            store.destroy([KEY], 1)
+    assert place.exists()
+
+
 def test_one_that_is_gone_already_can_be_destroyed(store, place):
     store.create([KEY])
     place.rmdir()
