@@ -227,6 +227,8 @@ def _take(s: AgentState, task: Task, status: pb.TaskStatus, now: Now) -> None:
         # It takes the others of its group with it, which end for that and nothing else.
         for other in _group_of(task):
             s.stop_checks(other)
+            other.ends_with_group = True
+            s.journal.task(other)
 
 
 def kill(s: AgentState, task: Task, policy: pb.KillPolicy | None, now: Now) -> None:

@@ -186,6 +186,7 @@ def _task(task: Task) -> bytes:
         delivered=task.delivered,
         group=task.group,
         unhealthy=task.unhealthy,
+        ends_with_group=task.ends_with_group,
     )
     record.framework_id.value = task.key[0]
     record.info.CopyFrom(task.info)

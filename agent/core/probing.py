@@ -65,6 +65,8 @@ def start(s: AgentState, task: Task, now: Now) -> None:
     """Its command runs, or is found running after a restart of the agent."""
     if task.executor.ending or task.kill is not None or task.cause is not None:
         return
+    if task.ends_with_group:
+        return
     for check in task.checks:
         if check.health is not None:
             check.health.begin(now.monotonic_s)

@@ -136,6 +136,8 @@ class Task:
     resources: Resources = EMPTY
     # The group that it came with: they reach their executor together.  Empty: none.
     group: str = ""
+    # Another of that has failed or was killed, for which the agent's own executor ends it.
+    ends_with_group: bool = False
     # What the agent checks; the newest news of that which is not told yet (kind and text);
     # and why it is killed, if that is for its health.
     checks: tuple[Check, ...] = ()

@@ -258,6 +258,7 @@ class _Restoring:
             executor = self.s.past.get(saved.container_id) or self._gone(key, saved)
         task = Task(key, saved.info, executor, self._launched(saved), saved.state)
         task.delivered, task.group = saved.delivered, saved.group
+        task.ends_with_group = saved.ends_with_group
         task.unhealthy = saved.unhealthy or self._unhealthy.get(saved.container_id, "")
         if saved.HasField("status"):
             task.status = saved.status

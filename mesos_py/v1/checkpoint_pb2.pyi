@@ -204,6 +204,7 @@ class Task(_message.Message):
     KILL_MESSAGE_FIELD_NUMBER: _builtins.int
     GROUP_FIELD_NUMBER: _builtins.int
     UNHEALTHY_FIELD_NUMBER: _builtins.int
+    ENDS_WITH_GROUP_FIELD_NUMBER: _builtins.int
     container_id: _builtins.str
     launched: _builtins.float
     """Seconds since the epoch, to be shown."""
@@ -218,6 +219,8 @@ class Task(_message.Message):
     """The group that it came with; empty: none."""
     unhealthy: _builtins.str
     """Why its health check has it killed, if that is so."""
+    ends_with_group: _builtins.bool
+    """Another of its group has failed or was killed, which ends it as well."""
     @_builtins.property
     def framework_id(self) -> _types_pb2.FrameworkID: ...
     @_builtins.property
@@ -242,10 +245,11 @@ class Task(_message.Message):
         kill_message: _builtins.str = ...,
         group: _builtins.str = ...,
         unhealthy: _builtins.str = ...,
+        ends_with_group: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_kill_reason", b"_kill_reason", "_launched_monotonic", b"_launched_monotonic", "framework_id", b"framework_id", "info", b"info", "kill", b"kill", "kill_reason", b"kill_reason", "launched_monotonic", b"launched_monotonic", "status", b"status"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_kill_reason", b"_kill_reason", "_launched_monotonic", b"_launched_monotonic", "container_id", b"container_id", "delivered", b"delivered", "framework_id", b"framework_id", "group", b"group", "info", b"info", "kill", b"kill", "kill_message", b"kill_message", "kill_reason", b"kill_reason", "launched", b"launched", "launched_monotonic", b"launched_monotonic", "state", b"state", "status", b"status", "unhealthy", b"unhealthy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_kill_reason", b"_kill_reason", "_launched_monotonic", b"_launched_monotonic", "container_id", b"container_id", "delivered", b"delivered", "ends_with_group", b"ends_with_group", "framework_id", b"framework_id", "group", b"group", "info", b"info", "kill", b"kill", "kill_message", b"kill_message", "kill_reason", b"kill_reason", "launched", b"launched", "launched_monotonic", b"launched_monotonic", "state", b"state", "status", b"status", "unhealthy", b"unhealthy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__kill_reason: _TypeAlias = _typing.Literal["kill_reason"]  # noqa: Y015
     _WhichOneofArgType__kill_reason: _TypeAlias = _typing.Literal["_kill_reason", b"_kill_reason"]  # noqa: Y015

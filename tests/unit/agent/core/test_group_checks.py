@@ -235,6 +235,36 @@ def test_a_kill_for_health_is_remembered_over_a_restart(world):
     assert world.last("a").message == "Health check failed (1 of 1 in a row): port 80: refused"
 
 
+@pytest.mark.parametrize("end", [pb.TASK_FAILED, pb.TASK_KILLED])
+@pytest.mark.parametrize("acknowledged", [False, True])
+def test_who_ends_with_its_group_is_not_looked_at_after_a_restart_either(world, end, acknowledged):
+    running(world, of_group("a"), of_group("b", health_check=tcp(failures=1)))
+    world.report("ex", status("a", end))
+    if acknowledged:
+        world.acknowledge_all("a")
+    world.restart()
+    world.register()
+    world.subscribe("ex")
+    world.advance(100)
+    assert world.of(StartProbe) == []
+    # Which an executor may say again that comes back.
+    world.report("ex", status("b", pb.TASK_RUNNING))
+    world.advance(100)
+    assert world.of(StartProbe) == []
+    world.report("ex", status("b", pb.TASK_KILLED))
+    assert not world.last("b").HasField("healthy")
+
+
+def test_another_group_of_the_same_executor_is_looked_at_after_a_restart(world):
+    running(world, of_group("a"), of_group("b"))
+    running(world, of_group("c", health_check=tcp()))
+    world.report("ex", status("a", pb.TASK_FAILED))
+    world.restart()
+    world.subscribe("ex")
+    world.advance(2)
+    assert [each.kind for each in world.of(StartProbe)] == [name(world, "c")]
+
+
 def test_what_an_older_agent_wrote_of_a_kill_for_health_counts(world):
     world.run(command("t", health_check=tcp(failures=1), grace_s=1000))
     world.started("t")
