@@ -158,6 +158,7 @@ def _container(executor: Executor) -> bytes:
         forced=executor.forced,
         killed=executor.killed,
         abandoned=executor.abandoned,
+        knows_volumes=executor.knows_volumes,
     )
     record.framework_id.value, record.executor_id.value = executor.key
     if executor.info is not None:

@@ -187,6 +187,7 @@ def _start_executor(
     executor.resources = Resources.from_proto("executor.resources", info.resources)
     holders: list[pb.TaskInfo | pb.ExecutorInfo] = [info, *firsts]
     if executor.default:
+        executor.knows_volumes = True
         spec = _default_spec(s, executor, holders)
     else:
         spec = _spec(s, executor, info.command, holders)
@@ -260,6 +261,8 @@ def _start_group(
             text = f"executor {executor_id!r} has ended"
             raise _Refused(pb.TaskStatus.REASON_EXECUTOR_TERMINATED, text)
         executor = _start_executor(s, framework, executor_id, infos)
+    elif executor.default and not executor.knows_volumes:
+        _refuse_volumes(executor, infos)
     group = s.ids.container_id()
     tasks: list[Task] = []
     for info, resources in zip(infos, found, strict=True):
@@ -272,6 +275,14 @@ def _start_group(
         tasks.append(task)
     if executor.connected:
         executors.deliver(s, executor, tasks, now)
+
+
+def _refuse_volumes(executor: Executor, infos: Sequence[pb.TaskInfo]) -> None:
+    for info in infos:
+        if info.container.volumes or uses_in(info.resources):
+            text = f"executor {executor.key[1]!r} is of an agent before an upgrade, and shows no"
+            text += f" volumes (asked by task {info.task_id.value!r}): another executor does"
+            raise _Refused(pb.TaskStatus.REASON_CONTAINER_LAUNCH_FAILED, text, state=pb.TASK_FAILED)
 
 
 # ---- What both need -----------------------------------------------------------------

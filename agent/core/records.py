@@ -184,6 +184,9 @@ class Executor:
     subscribed: bool = False
     # Whether it has subscribed to this run of the agent.
     welcomed: bool = False
+    # The agent's own for groups: whether it shows tasks their volumes.  One that an older
+    # agent has started does not, and goes on as it is when that is replaced.
+    knows_volumes: bool = False
     # Ended by the agent: when at the latest, whether KILL was sent, and why.
     deadline_s: float | None = None
     forced: bool = False

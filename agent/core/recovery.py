@@ -208,6 +208,7 @@ class _Restoring:
             forced=saved.forced,
             killed=saved.killed,
             abandoned=saved.abandoned,
+            knows_volumes=saved.knows_volumes,
         )
         if executor.info is not None:
             executor.resources = Resources.from_proto("executor", executor.info.resources)

@@ -80,6 +80,7 @@ class Container(_message.Message):
     DEADLINE_FIELD_NUMBER: _builtins.int
     ABANDONED_FIELD_NUMBER: _builtins.int
     UNHEALTHY_FIELD_NUMBER: _builtins.int
+    KNOWS_VOLUMES_FIELD_NUMBER: _builtins.int
     container_id: _builtins.str
     pid: _builtins.int
     """Absent until the first process exists.  A process that began at another tick
@@ -100,6 +101,8 @@ class Container(_message.Message):
     abandoned: _builtins.bool
     unhealthy: _builtins.str
     """Not written any more: the same of its only task."""
+    knows_volumes: _builtins.bool
+    """It is the agent's own for groups, of a version that shows tasks their volumes."""
     @_builtins.property
     def framework_id(self) -> _types_pb2.FrameworkID: ...
     @_builtins.property
@@ -133,10 +136,11 @@ class Container(_message.Message):
         deadline: _builtins.float = ...,
         abandoned: _builtins.bool = ...,
         unhealthy: _builtins.str = ...,
+        knows_volumes: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_deadline_monotonic", b"_deadline_monotonic", "_pid", b"_pid", "_start_ticks", b"_start_ticks", "cause", b"cause", "deadline_monotonic", b"deadline_monotonic", "executor", b"executor", "executor_id", b"executor_id", "framework_id", b"framework_id", "pid", b"pid", "start_ticks", b"start_ticks"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_deadline_monotonic", b"_deadline_monotonic", "_pid", b"_pid", "_start_ticks", b"_start_ticks", "abandoned", b"abandoned", "cause", b"cause", "container_id", b"container_id", "deadline", b"deadline", "deadline_monotonic", b"deadline_monotonic", "ending", b"ending", "executor", b"executor", "executor_id", b"executor_id", "forced", b"forced", "framework_id", b"framework_id", "killed", b"killed", "pid", b"pid", "sandbox", b"sandbox", "start_ticks", b"start_ticks", "subscribed", b"subscribed", "unhealthy", b"unhealthy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_deadline_monotonic", b"_deadline_monotonic", "_pid", b"_pid", "_start_ticks", b"_start_ticks", "abandoned", b"abandoned", "cause", b"cause", "container_id", b"container_id", "deadline", b"deadline", "deadline_monotonic", b"deadline_monotonic", "ending", b"ending", "executor", b"executor", "executor_id", b"executor_id", "forced", b"forced", "framework_id", b"framework_id", "killed", b"killed", "knows_volumes", b"knows_volumes", "pid", b"pid", "sandbox", b"sandbox", "start_ticks", b"start_ticks", "subscribed", b"subscribed", "unhealthy", b"unhealthy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__deadline_monotonic: _TypeAlias = _typing.Literal["deadline_monotonic"]  # noqa: Y015
     _WhichOneofArgType__deadline_monotonic: _TypeAlias = _typing.Literal["_deadline_monotonic", b"_deadline_monotonic"]  # noqa: Y015

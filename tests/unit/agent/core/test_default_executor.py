@@ -2,8 +2,9 @@
 
 import pytest
 
+from agent.core.journal import Kind
 from agent.core.records import Place
-from mesos_py.v1 import agent_pb2, executor_pb2
+from mesos_py.v1 import agent_pb2, checkpoint_pb2, executor_pb2
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import AgentWorld, executor_info, for_executor, status
 
@@ -139,13 +140,49 @@ def test_a_container_that_asks_for_nothing_is_fine(world):
     assert len(world.specs()) == 1
 
 
-def test_a_task_may_have_a_directory_of_its_executors_sandbox(world):
+def with_directory(task_id):
     volume = pb.Volume(container_path="ours", mode=pb.Volume.RW)
     volume.source.type = pb.Volume.Source.SANDBOX_PATH
     volume.source.sandbox_path.type = pb.Volume.Source.SandboxPath.PARENT
     volume.source.sandbox_path.path = "data"
-    world.run_group(*group("a", container=pb.ContainerInfo(volumes=[volume])))
+    return group(task_id, container=pb.ContainerInfo(volumes=[volume]))
+
+
+def test_a_task_may_have_a_directory_of_its_executors_sandbox(world):
+    world.run_group(*with_directory("a"))
     assert len(world.specs()) == 1
+
+
+def test_so_may_further_ones_after_a_restart_of_the_agent(world):
+    running(world, "a")
+    world.restart()
+    world.register()
+    world.subscribe("ex")
+    world.run_group(*with_directory("b"), new=())
+    assert world.told_types("ex")[-1] == "LAUNCH_GROUP"
+
+
+def test_an_executor_that_an_older_agent_has_started_is_given_nobody_with_volumes(world):
+    running(world, "a")
+    (record,) = [each for each in world.records if each[0] is Kind.CONTAINER]
+    saved = checkpoint_pb2.Container.FromString(world.records[record])
+    saved.ClearField("knows_volumes")
+    world.records[record] = saved.SerializeToString()
+    for _ in range(2):  # what is written down anew says the same
+        world.restart()
+        world.register()
+        world.subscribe("ex")
+    world.run_group(*group("b"), *with_directory("c"), new=())
+    for task_id in ("b", "c"):
+        last = world.last(task_id)
+        failed = (pb.TASK_FAILED, pb.TaskStatus.REASON_CONTAINER_LAUNCH_FAILED)
+        assert (last.state, last.reason) == failed
+        assert last.message == (
+            "executor 'ex' is of an agent before an upgrade, and shows no volumes"
+            " (asked by task 'c'): another executor does"
+        )
+    world.run_group(*group("d"), new=())
+    assert world.told_types("ex")[-1] == "LAUNCH_GROUP"
 
 
 def test_the_logs_of_its_tasks_are_looked_after_as_its_own_are(world):
