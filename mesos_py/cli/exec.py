@@ -18,7 +18,7 @@ from mesos_py.cli.exits import of_signal
 from mesos_py.cli.options import with_master
 from mesos_py.cli.summaries import SUMMARIES
 from mesos_py.cli.variables import HELP as VARIABLES_HELP
-from mesos_py.cli.variables import variables_of
+from mesos_py.cli.variables import require_text, variables_of
 from mesos_py.errors import Conflict, InvalidValue, Refused, Unavailable
 
 if TYPE_CHECKING:
@@ -139,10 +139,13 @@ def command_of(
 ) -> CommandInfo:
     """`term`: what kind of terminal it is to know, if `env` does not say that.
 
-    Raises InvalidValue for a variable that is none, and a directory that cannot be.
+    Raises InvalidValue for a variable that is none, a directory that cannot be, and what is
+    no text.
     """
     from mesos_py.v1.types_pb2 import CommandInfo
 
+    for word in words:
+        require_text("COMMAND", word)
     if directory is not None:
         line = ["/bin/sh", "-c", words[0]] if len(words) == 1 else words
         arguments = ["sh", "-c", _WITHIN, "sh", _as_path(directory), *line]
@@ -152,6 +155,7 @@ def command_of(
     else:
         made = CommandInfo(shell=False, value=words[0], arguments=words)
     if user is not None:
+        require_text("--user", user)
         made.user = user
     if term is not None:
         made.environment.variables.add(name="TERM", value=term)
@@ -162,6 +166,7 @@ def command_of(
 def _as_path(directory: str) -> str:
     if not directory:
         raise InvalidValue("--workdir", directory, "must not be empty")
+    require_text("--workdir", directory)
     # "-" would be the directory before, and others could be looked for along CDPATH.
     return directory if directory.startswith("/") else f"./{directory}"
 

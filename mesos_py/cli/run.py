@@ -15,7 +15,7 @@ import click
 from mesos_py.cli.options import DURATION, master_option, naming_the_default, open_master
 from mesos_py.cli.summaries import SUMMARIES
 from mesos_py.cli.variables import HELP as VARIABLES_HELP
-from mesos_py.cli.variables import variables_of
+from mesos_py.cli.variables import require_text, variables_of
 from mesos_py.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -311,6 +311,8 @@ def command_of(
 
     if not words[0]:
         raise InvalidValue("COMMAND", words[0], "must not be empty")
+    for word in words:
+        require_text("COMMAND", word)
     if shell:
         command = CommandInfo(shell=True, value=" ".join(words))
     else:

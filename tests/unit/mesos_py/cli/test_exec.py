@@ -130,6 +130,13 @@ async def test_what_is_asked_for_reaches_the_agent(agent, cli):
     ("options", "text"),
     [
         (["-e", "1A=x"], "--env: '1A=x': must be NAME=VALUE"),
+        (
+            ["-e", "a.b=x"],
+            "--env: 'a.b=x': must be NAME=VALUE, the NAME of letters (A to Z), digits",
+        ),
+        (["-e", "A=\udcff"], r"--env: 'A=\udcff': must be UTF-8"),
+        (["-w", "\udcff"], r"--workdir: '\udcff': must be UTF-8"),
+        (["--user", "\udcff"], r"--user: '\udcff': must be UTF-8"),
         (["-e", "NOT_SET_HERE"], "is not in this environment"),
         (["-w", ""], "--workdir: '': must not be empty"),
     ],
@@ -138,6 +145,23 @@ def test_options_that_cannot_be_are_named_before_anybody_is_asked(master, cli, o
     ended = cli("exec", *options, "no-such-task", "id")
     assert ended.code == 2
     assert text in ended.err
+
+
+def test_a_variable_of_ours_that_is_no_text_is_named(master, cli, monkeypatch):
+    monkeypatch.setenv("MINE", "\udcff")
+    ended = cli("exec", "-e", "MINE", "no-such-task", "id")
+    assert (ended.code, ended.err) == (
+        2,
+        "mesos-py: error: --env: 'MINE=\\udcff': must be UTF-8\n",
+    )
+
+
+@pytest.mark.parametrize("words", [["\udcff"], ["ls", "\udcff"]])
+@pytest.mark.parametrize("command", [["exec", "no-such-task"], ["run", "--"]])
+def test_words_that_are_no_text_are_named(master, cli, command, words):
+    ended = cli(*command, *words)
+    assert ended.code == 2
+    assert r"COMMAND: '\udcff': must be UTF-8" in ended.err
 
 
 # ---- What cannot be done -----------------------------------------------------------------
