@@ -75,6 +75,11 @@ def show(rows: Sequence[Row], columns: Sequence[Column], *, as_json: bool, empty
         click.echo("\n".join(aligned(rows, columns)))
 
 
+def tell_ordered(what: str) -> None:
+    """Say what the master has done, and has told an agent that may not be able to."""
+    click.echo(f"ordered: {what}; if the agent cannot, its log says why")
+
+
 def discard_stdout() -> None:
     """Who read our output has gone: what is buffered and what is to come has no reader."""
     null = os.open(os.devnull, os.O_WRONLY)

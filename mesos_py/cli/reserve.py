@@ -40,7 +40,7 @@ def command(
     mesos-py reserve node1 "cpus:4;mem:8192;disk:20480" --role db --label for=orders
     mesos-py reserve node1 "cpus(db):2" --role db/backup
     """
-    from mesos_py.cli import find, kept
+    from mesos_py.cli import find, kept, output
     from mesos_py.reservations import reserved_for
     from mesos_py.resources import Resources
 
@@ -49,4 +49,5 @@ def command(
     made = reserved_for(wanted, role, principal=principal, labels=said)
     info = find.agent_entry(client, agent).agent_info
     client.reserve_resources(info.id.value, made)
-    click.echo(f"reserved {wanted} of agent {info.id.value} ({info.hostname}) for {role}")
+    where = f"agent {info.id.value} ({info.hostname})"
+    output.tell_ordered(f"reserve {wanted} of {where} for {role}")

@@ -43,7 +43,7 @@ def command(
     mesos-py unreserve node1 "cpus:4;mem:8192" --role db
     mesos-py unreserve node1 --all --role db --label for=orders
     """
-    from mesos_py.cli import find, kept
+    from mesos_py.cli import find, kept, output
     from mesos_py.resources import Resources
 
     if everything == (resources is not None):
@@ -59,4 +59,4 @@ def command(
     else:
         meant = kept.to_unreserve(where, there, wanted, amounts)
     client.unreserve_resources(info.id.value, meant)
-    click.echo(f"unreserved {meant.plain} of {where}")
+    output.tell_ordered(f"unreserve {meant.plain} of {where}")

@@ -76,7 +76,7 @@ def create(
     disk = kept.disk_for_volume(where, kept.has(found), wanted, size)
     made = volume_on(disk, volume_id, path, principal=principal)
     client.create_volumes(info.id.value, made)
-    click.echo(f"made volume {volume_id} of {role}, {output.amount(mb)} MB, on {where}")
+    output.tell_ordered(f"make volume {volume_id} of {role}, {output.amount(mb)} MB, on {where}")
 
 
 @command.command(short_help="Erase a volume.")
@@ -95,7 +95,7 @@ def destroy(
             raise InvalidValue("yes", "not given", "must be, where nobody can be asked")
         click.confirm(f"Erase all that is in volume {volume_id} on {where}?", abort=True, err=True)
     client.destroy_volumes(agent_id, volume)
-    click.echo(f"destroyed volume {volume_id} on {where}")
+    output.tell_ordered(f"erase volume {volume_id} on {where}")
 
 
 @command.command(short_help="Make a volume larger.")
@@ -141,7 +141,7 @@ def shrink(
 
 
 def _tell_size(volume_id: str, mb: float, where: str) -> None:
-    click.echo(f"volume {volume_id} on {where} has {output.amount(mb)} MB")
+    output.tell_ordered(f"{output.amount(mb)} MB for volume {volume_id} on {where}")
 
 
 def _disk(option: str, mb: float) -> Resources:

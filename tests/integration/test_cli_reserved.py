@@ -23,7 +23,9 @@ def test_an_operator_reserves_a_part_of_an_agent_and_gives_it_back(cluster):
     host = agent["hostname"]
     given = ("--role", "db", "--principal", "olga", "--label", "for=orders")
     said = done(cluster, "reserve", host, "cpus:1;disk:100", *given)
-    assert said == f"reserved cpus:1;disk:100 of agent {agent['id']} ({host}) for db\n"
+    assert said.startswith(
+        f"ordered: reserve cpus:1;disk:100 of agent {agent['id']} ({host}) for db;"
+    )
     (row,) = cluster.json("reservations")
     assert (row["role"], row["principal"], row["agent_id"]) == ("db", "olga", agent["id"])
     assert row["reserved"] == row["unused"] == {"cpus": 1.0, "disk": 100.0}

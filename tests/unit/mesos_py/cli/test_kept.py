@@ -53,12 +53,17 @@ def resources(messages) -> Resources:
     return Resources.from_proto("asked", messages)
 
 
+def ordered(what: str) -> str:
+    """What is said of it: the master's word is not yet the agent's."""
+    return f"ordered: {what}; if the agent cannot, its log says why\n"
+
+
 # ---- reserve ---------------------------------------------------------------------------------
 
 
 def test_reserve_says_what_of_which_agent_for_whom(master, has, cli):
     ended = cli("reserve", "host0", "cpus:2;ports:[1000-1001]", "--role", "ads")
-    said = f"reserved cpus:2;ports:[1000-1001] of {NODE} for ads\n"
+    said = ordered(f"reserve cpus:2;ports:[1000-1001] of {NODE} for ads")
     assert (ended.code, ended.out, ended.err) == (0, said, "")
     kind, fields = asked(master)
     assert kind == "RESERVE_RESOURCES"
@@ -116,7 +121,7 @@ def test_what_the_master_refuses_is_a_negative_answer(master, has, cli):
 def test_unreserve_finds_who_has_reserved_it_and_with_which_labels(master, has, cli):
     has(PLAIN + STATIC + amount(ALICE, cpus=2, disk=9) + ORDERS + amount(by("web"), cpus=2))
     ended = cli("unreserve", "host0", "cpus:1;disk:9", "--role", "ads")
-    assert (ended.code, ended.out) == (0, f"unreserved cpus:1;disk:9 of {NODE}\n")
+    assert (ended.code, ended.out) == (0, ordered(f"unreserve cpus:1;disk:9 of {NODE}"))
     kind, fields = asked(master)
     assert kind == "UNRESERVE_RESOURCES"
     assert resources(fields.resources) == amount(ALICE, cpus=1, disk=9)
@@ -272,7 +277,7 @@ def test_a_volume_is_made_of_the_disk_that_is_reserved(master, has, cli):
     has(PLAIN + STATIC + amount(ALICE, cpus=2, disk=128))
     ended = cli(*MAKE, "--disk", 64, "--principal", "carol")
     assert (ended.code, ended.err) == (0, "")
-    assert ended.out == f"made volume v1 of ads, 64 MB, on {NODE}\n"
+    assert ended.out == ordered(f"make volume v1 of ads, 64 MB, on {NODE}")
     kind, fields = asked(master)
     assert kind == "CREATE_VOLUMES"
     assert resources(fields.volumes) == volume(ALICE, 64, principal="carol")
@@ -323,7 +328,7 @@ def test_what_create_cannot_take_is_said(master, has, cli, total, args, code, er
 def test_a_volume_is_destroyed_as_the_agent_has_it(master, has, cli):
     has(PLAIN + ORDERS)
     ended = cli("volume", "destroy", "host0", "orders", "--yes")
-    assert (ended.code, ended.out) == (0, f"destroyed volume orders on {NODE}\n")
+    assert (ended.code, ended.out) == (0, ordered(f"erase volume orders on {NODE}"))
     kind, fields = asked(master)
     assert kind == "DESTROY_VOLUMES"
     assert resources(fields.volumes) == ORDERS
@@ -340,7 +345,7 @@ def test_nothing_is_erased_unasked(master, has, cli):
 def test_a_volume_grows_by_disk_that_is_reserved_as_it_is(master, has, cli):
     has(PLAIN + ORDERS + amount(ALICE, disk=9))
     ended = cli("volume", "grow", "host0", "orders", "--by", 8)
-    assert (ended.code, ended.out) == (0, f"volume orders on {NODE} has 72 MB\n")
+    assert (ended.code, ended.out) == (0, ordered(f"72 MB for volume orders on {NODE}"))
     kind, fields = asked(master)
     assert kind == "GROW_VOLUME"
     assert resources([fields.volume]) == ORDERS
@@ -350,7 +355,7 @@ def test_a_volume_grows_by_disk_that_is_reserved_as_it_is(master, has, cli):
 def test_a_volume_shrinks(master, has, cli):
     has(PLAIN + ORDERS)
     ended = cli("volume", "shrink", "host0", "orders", "--by", 0.5)
-    assert (ended.code, ended.out) == (0, f"volume orders on {NODE} has 63.5 MB\n")
+    assert (ended.code, ended.out) == (0, ordered(f"63.5 MB for volume orders on {NODE}"))
     kind, fields = asked(master)
     assert kind == "SHRINK_VOLUME"
     assert resources([fields.volume]) == ORDERS
