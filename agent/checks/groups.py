@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from agent.checks.command import CommandProbes
 from agent.checks.prober import ProbeEvents, ended
 from agent.containers.isolating import Isolating
 from agent.containers.spawn import StartRequest
-from agent.containers.users import Users
+from agent.containers.users import User, Users
 from agent.core import environment, probing
 from agent.core.health import Outcome
 from agent.core.records import Executor, Task
@@ -25,6 +25,10 @@ from mesos_py.errors import MesosPyError, Unavailable
 from mesos_py.v1 import types_pb2 as pb
 
 log = logs.get("agent.checks")
+
+# A directory of users that does not answer holds a thread for each who is looked up in it: of
+# the threads for all that may block, which are five on the smallest machine.
+MAX_LOOKUPS: Final = 3
 
 
 class Host(Protocol):
@@ -47,6 +51,9 @@ class GroupProbes:
         self._events = events
         # Those that the warden does not know yet.
         self._starting: dict[tuple[str, str], asyncio.Task[None]] = {}
+        # Users who are being looked up, each once for all who wait for it.
+        self._lookups: dict[str, asyncio.Task[User]] = {}
+        self._room = asyncio.Semaphore(MAX_LOOKUPS)
 
     def probe(
         self, container_id: str, kind: str, number: int, command: pb.CommandInfo, timeout_s: float
@@ -68,7 +75,7 @@ class GroupProbes:
 
     async def close(self) -> None:
         """Start nothing any more."""
-        await ended(self._starting.values())
+        await ended([*self._starting.values(), *self._lookups.values()])
 
     def _forget(self, key: tuple[str, str], done: asyncio.Task[None]) -> None:
         if self._starting.get(key) is done:
@@ -78,7 +85,7 @@ class GroupProbes:
         self, container_id: str, kind: str, number: int, command: pb.CommandInfo, timeout_s: float
     ) -> None:
         try:
-            like = await self._like_its_task(container_id, kind)
+            like = await self._like_its_task(container_id, kind, timeout_s)
         except Exception as error:
             if not isinstance(error, MesosPyError | OSError):
                 log.exception("probe failed", container=container_id, kind=kind)
@@ -90,7 +97,7 @@ class GroupProbes:
         self._host.probes.probe(container_id, kind, number, command, timeout_s, like)
         self._host.flush()
 
-    async def _like_its_task(self, container_id: str, kind: str) -> StartRequest:
+    async def _like_its_task(self, container_id: str, kind: str, timeout_s: float) -> StartRequest:
         """How the task was started whose check this is, as far as a probe is like it."""
         executor = self._s.containers[container_id]
         found = probing.task_of(executor, kind)
@@ -102,7 +109,7 @@ class GroupProbes:
             # Its record was damaged: nothing is run as the agent's own user for want of another.
             raise Unavailable("its user is not known")
         name = description.user_of(task.info, executor.framework.info)
-        user = await asyncio.to_thread(self._host.users.find, name)
+        user = await self._user(name, timeout_s)
         extra = await self._host.isolating.join(container_id, executor.pid or 0)
         return StartRequest(
             id=container_id,
@@ -117,6 +124,28 @@ class GroupProbes:
             rlimits=list(extra.rlimits),
         )
 
+    async def _user(self, name: str, timeout_s: float) -> User:
+        """Raises Unavailable while there is no answer: before the probe's time is up (the
+        core's), which would be held against the task.  Half of it is left to the probe."""
+        looking = self._lookups.get(name)
+        if looking is None:
+            looking = self._lookups[name] = asyncio.create_task(self._look_up(name))
+            looking.add_done_callback(lambda done: self._looked_up(name, done))
+        # It goes on when its time is up, and when who waits is stopped: no thread can be ended.
+        await asyncio.wait([looking], timeout=timeout_s / 2 or None)
+        if not looking.done():
+            raise Unavailable(f"its user {name!r} is being looked up for long already")
+        return looking.result()
+
+    async def _look_up(self, name: str) -> User:
+        async with self._room:
+            return await asyncio.to_thread(self._host.users.find, name)
+
+    def _looked_up(self, name: str, done: asyncio.Task[User]) -> None:
+        del self._lookups[name]
+        if not done.cancelled():
+            done.exception()  # told to whoever still waits
+
     def _environment(
         self, executor: Executor, task: Task, of_isolators: Mapping[str, str]
     ) -> dict[str, str]:
@@ -128,4 +157,4 @@ class GroupProbes:
         )
 
 
-__all__ = ["GroupProbes"]
+__all__ = ["MAX_LOOKUPS", "GroupProbes"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable, Collection
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from agent.checks import tcp
 from agent.checks.dial import CannotLook, network_of
@@ -114,7 +114,7 @@ class Prober:
         return outcome
 
 
-async def ended(tasks: Collection[asyncio.Task[None]]) -> None:
+async def ended(tasks: Collection[asyncio.Task[Any]]) -> None:
     """Cancel tasks, and wait until they are done."""
     waiting = list(tasks)
     for task in waiting:

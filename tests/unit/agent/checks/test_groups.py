@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 
 from agent.checks.command import CommandProbes
-from agent.checks.groups import GroupProbes
+from agent.checks.groups import MAX_LOOKUPS, GroupProbes
 from agent.containers.isolating import Isolating
 from agent.containers.users import User
 from agent.core.health import Outcome
@@ -39,6 +40,25 @@ class Users:
         if self.refusal is not None:
             raise self.refusal
         return User(1234, 1235, (1234, 1235, [1235]))
+
+
+class SlowUsers(Users):
+    """Their directory does not answer before it may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = threading.Event()
+        self._lock = threading.Lock()
+        self._inside = self.most_inside = 0
+
+    def find(self, name: str) -> User:
+        with self._lock:
+            self._inside += 1
+            self.most_inside = max(self.most_inside, self._inside)
+        assert self.answers.wait(WITHIN_S)
+        with self._lock:
+            self._inside -= 1
+        return super().find(name)
 
 
 class Cgroup(Isolator):
@@ -76,8 +96,16 @@ class Scene:
     def kind(self) -> str:
         return self.world.core.state.tasks["F1", "a"].checks[0].name
 
-    def probe(self, number: int = 1) -> None:
-        self.groups.probe(self.world.container("ex"), self.kind, number, LOOK, 20.0)
+    def probe(self, number: int = 1, kind: str = "", timeout_s: float = 600.0) -> None:
+        kind = kind or self.kind
+        self.groups.probe(self.world.container("ex"), kind, number, LOOK, timeout_s)
+
+    async def answered(self) -> Outcome:
+        """What the next probe comes to."""
+        async with asyncio.timeout(WITHIN_S):
+            await self.told.wait()
+        self.told.clear()
+        return self.ended[-1][2]
 
     async def asked(self) -> list[Any]:
         """What the warden was asked, once it was."""
@@ -112,7 +140,7 @@ async def test_it_runs_as_its_task_does_and_not_as_the_executor(scene):
     scene.run()
     scene.probe()
     what, request, (container_id, limit_s) = await scene.asked()
-    assert (what, container_id, limit_s) == ("probe", scene.world.container("ex"), 25.0)
+    assert (what, container_id, limit_s) == ("probe", scene.world.container("ex"), 605.0)
     assert request["id"] == f"{container_id}.{scene.kind}"
     assert request["argv"] == ["sh", "-c", "look"]
     assert scene.users.asked == ["root"]
@@ -151,6 +179,50 @@ async def test_one_that_cannot_be_started_says_nothing_of_the_task(scene):
         await scene.told.wait()
     assert scene.ended == [(scene.kind, 1, Outcome(None, None, "user 'x' does not exist"))]
     assert scene.sent == []
+
+
+@pytest.fixture
+def slow(scene) -> Iterator[SlowUsers]:
+    scene.users = made = SlowUsers()
+    yield made
+    made.answers.set()
+
+
+async def test_a_user_who_cannot_be_looked_up_in_time_says_nothing_of_the_task(scene, slow):
+    scene.run()
+    for number in range(1, 4):
+        scene.probe(number, timeout_s=0.001)
+        text = "its user 'root' is being looked up for long already"
+        assert await scene.answered() == Outcome(None, None, text)
+        scene.groups.stop_probe(scene.world.container("ex"), scene.kind)
+    assert scene.sent == []
+    scene.probe(4)
+    slow.answers.set()
+    _, request, _ = await scene.asked()
+    assert request["owner"] == (1234, 1235)
+    # Whoever had been given up goes nowhere.
+    assert slow.most_inside == len(scene.sent) == 1
+
+
+async def test_lookups_leave_threads_to_others(scene, slow):
+    health = health_command("true")
+    names = [f"u{number}" for number in range(3 * MAX_LOOKUPS)]
+    scene.world.run_group(
+        *(
+            for_executor(
+                name, DEFAULT, command=pb.CommandInfo(value="run", user=name), health_check=health
+            )
+            for name in names
+        )
+    )
+    scene.world.started("ex", pid=77)
+    for name in names:
+        (check,) = scene.world.core.state.tasks["F1", name].checks
+        scene.probe(kind=check.name, timeout_s=0.001)
+        assert (await scene.answered()).good is None
+    async with asyncio.timeout(WITHIN_S):
+        await asyncio.to_thread(int)
+    assert slow.most_inside <= MAX_LOOKUPS
 
 
 async def test_nothing_is_run_as_the_agents_user_for_want_of_another(scene):
