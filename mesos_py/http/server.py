@@ -29,7 +29,6 @@ Answer: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 # aiohttp closes idle connections after a time; this is its "never".
 _NEVER_S: Final = 10 * 365 * 86400.0
 _SHUTDOWN_S: Final = 0.2
-_NEW: Final = object()
 _BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain\r\n"
     b"Content-Length: 21\r\nConnection: close\r\n\r\ntoo many connections\n"
@@ -132,13 +131,19 @@ class HttpServer:
         await runner.setup()
         try:
             loop = asyncio.get_running_loop()
-            self._listening = await loop.create_server(self._connected, ip, port)
+            listening = self._listening = await loop.create_server(
+                self._connected, ip, port, start_serving=False
+            )
+            if limits.silence_s:
+                for each in listening.sockets:
+                    silence.bound(each, limits.silence_s)
+            await listening.start_serving()
         except OSError as error:
-            await runner.cleanup()
+            await self.close()
             reason = error.strerror or str(error)
             text = f"{flag}: {ip}:{port} cannot be bound: {reason}"
             raise PortInUse(text, ip=ip, port=port) from None
-        self.port = int(self._listening.sockets[0].getsockname()[1])
+        self.port = int(listening.sockets[0].getsockname()[1])
         return self.port
 
     async def close(self) -> None:
@@ -192,8 +197,7 @@ class HttpServer:
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         connection = request.protocol
-        if self._idle.pop(connection, _NEW) is _NEW and self._limits.silence_s:
-            silence.bound(connection.transport, self._limits.silence_s)
+        self._idle.pop(connection, None)
         self._busy.add(connection)
         try:
             answer = await self._answer(request)

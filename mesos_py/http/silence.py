@@ -6,8 +6,6 @@ defaults), or when it asks whether the other side is there (after two hours).
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import socket
 from typing import Final
 
@@ -15,21 +13,19 @@ from typing import Final
 _MAX_PAUSE_S: Final = 32_767
 
 
-def bound(transport: asyncio.BaseTransport | None, silence_s: float) -> None:
-    """Have the connection broken when its other side has for so long acknowledged nothing of
+def bound(listening: socket.socket, silence_s: float) -> None:
+    """Have a connection broken when its other side has for so long acknowledged nothing of
     what was sent, taken nothing of what waits, or, when nothing does, not answered that it is
-    there (which is found out a quarter later at most)."""
-    connection = transport.get_extra_info("socket") if transport is not None else None
-    if connection is None:
-        return
+    there (which is found out a quarter later at most).
+
+    Each that is accepted has what the socket has that listens (Linux), from its first moment.
+    """
     pause_s = min(max(1, int(silence_s / 4)), _MAX_PAUSE_S)
-    # It may be broken already, and is nobody's number then.
-    with contextlib.suppress(OSError):
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, pause_s)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, pause_s)
-        milliseconds = max(1, int(silence_s * 1000))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, pause_s)
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, pause_s)
+    milliseconds = max(1, int(silence_s * 1000))
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, milliseconds)
 
 
 __all__ = ["bound"]
