@@ -86,7 +86,9 @@ def charges(
         known = _known_task(c, agent_id, framework_id, task_id)
         short = item.short
         if known is not None:
-            role, resources, short = known.role, known.resources, known.short
+            # What was known may be a volume that the agent has not made, in place of its own.
+            resources = with_volumes_as(amount, known.resources)
+            role, short = known.role, known.short
         else:
             lingers = c.lingering.get((agent_id, framework_id, "task", task_id))
             role = lingers.role if lingers is not None else item.allocation_role or "*"
@@ -101,7 +103,8 @@ def charges(
         lingers = c.lingering.get((agent_id, framework_id, "executor", executor_id))
         role = role_of.get((framework_id, executor_id)) or _first_role(c, report, framework_id)
         if executor is not None:
-            role, resources = executor.role, executor.resources
+            role = executor.role
+            resources = with_volumes_as(amount, executor.resources)
         elif lingers is not None:
             role = lingers.role
         if resources:
@@ -227,6 +230,9 @@ def _take_executors(
             framework.executors[agent.agent_id, executor_id] = Executor(
                 framework_id, agent.agent_id, executor_id, role, kept, resources
             )
+        executor = framework.executors[agent.agent_id, executor_id]
+        charged = c.ledger.allocation(agent.agent_id, executor.holder)
+        executor.resources = charged if charged is not None else executor.resources
         agent.executors.add((framework_id, executor_id))
     for framework_id, executor_id in sorted(agent.executors - report.executors.keys()):
         agent.executors.discard((framework_id, executor_id))
@@ -278,6 +284,8 @@ def _take_task(
         c.news.task_added(task)
     framework.tasks[task_id] = task
     agent.tasks.add((framework.framework_id, task_id))
+    charged = c.ledger.allocation(agent.agent_id, task.holder)
+    task.resources = charged if charged is not None else task.resources
     returned = _agree(task, item.state)
     if task.update_state is None and item.HasField("status_update_state"):
         task.update_state = item.status_update_state

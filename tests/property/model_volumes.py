@@ -11,6 +11,7 @@ import itertools
 import random
 from collections.abc import Callable, Sequence
 
+from agent.core.effects import Effect, SendMaster
 from agent.core.volume_uses import VolumeKey, keys_of
 from mesos_py import reserved
 from mesos_py.conversions import conversion_of
@@ -19,6 +20,7 @@ from mesos_py.persistent import Volume
 from mesos_py.reserved import is_volume, volume_of
 from mesos_py.resources import EMPTY, Resources
 from mesos_py.v1 import types_pb2 as pb
+from mesos_py.v1.agent_pb2 import Call
 from tests.kit.agent_core import AgentWorld
 from tests.kit.reserving import by, create, destroy, grow, launch, reserve, shrink
 from tests.property.model_reserving import Model, Party, Scheduler
@@ -161,3 +163,66 @@ class CalmModel(VolumesModel):
         """Not here."""
 
     kill_master = heal = kill_agent
+
+
+class Unwilling(Contents):
+    """Where often a directory cannot be had."""
+
+    def __init__(self, dice: random.Random) -> None:
+        super().__init__()
+        self.dice = dice
+
+    def create(self, volumes: Sequence[VolumeKey]) -> None:
+        self.hinder()
+        super().create(volumes)
+
+    def destroy(self, volumes: Sequence[VolumeKey], generation: int) -> None:
+        self.hinder()
+        super().destroy(volumes, generation)
+
+    def hinder(self) -> None:
+        if self.dice.random() < 0.4:
+            raise Conflict("it is busy")
+
+
+class UnwillingModel(VolumesModel):
+    """Agents cannot do what their master takes for done, and more orders rest on that."""
+
+    def agent(self) -> AgentWorld:
+        self.contents.append(Unwilling(self.dice))
+        return AgentWorld(registered=False, directories=self.contents[-1])
+
+    def cut(self, party: Party | None = None) -> None:
+        """Rarely but for what was not done: else little of that would come about."""
+        if party is not None or self.dice.random() < 0.2:
+            super().cut(party)
+
+    def answer(self) -> None:
+        """Often a volume is to be had anew, to be seen in another place, and used at once."""
+        scheduler = self.dice.choice(self.schedulers)
+        offer = next(iter(scheduler.open.values()), None)
+        there = Resources.from_proto("offer", offer.resources) if offer is not None else EMPTY
+        made = sorted(filter(is_volume, there.scalars))
+        if offer is None or not made or self.dice.random() < 0.4:
+            super().answer()
+            return
+        del scheduler.open[offer.id.value]
+        key = self.dice.choice(made)
+        new = Resources({key: there.scalars[key]}).renamed(self.elsewhere)
+        task, _ = self.use(offer, new)
+        operations = [destroy(Resources({key: there.scalars[key]})), create(new), task]
+        scheduler.accept([offer], operations, refuse_s=0.0)
+        self.seen["anew"] += 1
+
+    def kill_agent(self) -> None:
+        if self.dice.random() < 0.2:
+            super().kill_agent()
+
+    def say(self, party: Party, effects: list[Effect]) -> None:
+        super().say(party, effects)
+        self.seen["not done"] += sum(
+            isinstance(effect, SendMaster)
+            and effect.call.type == Call.UPDATE_OPERATION
+            and effect.call.update_operation.operation.latest_status.state == pb.OPERATION_DROPPED
+            for effect in effects
+        )

@@ -7,7 +7,7 @@ import pytest
 
 from tests.kit import agent_core
 from tests.kit.agent_volumes import agent_with_disk
-from tests.property.model_volumes import CalmModel, VolumesModel
+from tests.property.model_volumes import CalmModel, UnwillingModel, VolumesModel
 
 # In the last two a task sees its volume elsewhere when its agent comes to a new master.
 SEEDS = (*range(20), 1041, 1078)
@@ -40,3 +40,8 @@ def test_random_histories_end_in_agreement() -> None:
 def test_where_nothing_is_lost_agents_do_all_that_their_master_takes_for_done() -> None:
     seen = histories(CalmModel, 150)
     assert seen["operator"] > 10, seen
+
+
+def test_agents_that_cannot_do_what_is_taken_for_done() -> None:
+    seen = histories(UnwillingModel, 250)
+    assert min(seen[name] for name in ("anew", "not done")) > 20, seen

@@ -7,6 +7,7 @@ from mesos_py import conversions
 from mesos_py.persistent import Volume
 from mesos_py.reserved import Reservation, key_of
 from mesos_py.resources import EMPTY, Resources
+from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import scheduler_pb2 as sched
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.core import FakeAgent, World
@@ -413,6 +414,52 @@ def test_a_task_that_another_master_launched_uses_the_volume_of_its_agent(world)
     assert world.cluster.ledger.allocated(agent.id) == mine() + amount(mem=32)
     assert world.cluster.ledger.free(agent.id).contains(amount(ADS, disk=60))
     world.check()
+
+
+def not_destroyed(agent, framework, offer, task, new):
+    """The agent does neither the DESTROY nor the CREATE, and runs the task on what is there.
+    What it is sent once it has registered anew."""
+    framework.accept([offer], [destroy(mine()), create(new), launch(task)], refuse_s=0)
+    assert len(ordered(agent)) == 2
+    agent.disconnect()
+    item = pb.Task(task_id=task.task_id, agent_id=agent.info.id, state=pb.TASK_RUNNING)
+    item.framework_id.value, item.name = framework.id, task.task_id.value
+    item.resources.extend(task.resources)
+    executors = []
+    if task.HasField("executor"):
+        task.executor.framework_id.value = framework.id
+        item.executor_id.CopyFrom(task.executor.executor_id)
+        executors = [task.executor]
+    there = mine() + amount(ADS, disk=60)
+    return agent.register(
+        tasks=[item],
+        executors=executors,
+        frameworks=[framework.info],
+        reserved=there.to_proto(),
+    )
+
+
+def test_a_task_on_a_volume_that_was_not_made_anew_uses_the_old_one(
+    world, agent, framework, stored
+):
+    new = mine(path="other")
+    answers = not_destroyed(agent, framework, stored, using(world, agent, new), new)
+    assert answers[0].type == agent_pb2.Event.REGISTERED
+    task = world.cluster.frameworks[framework.id].tasks["t1"]
+    assert task.resources == mine() + amount(mem=32)
+    agent.report("t1", pb.TASK_FINISHED, framework.id)
+    assert of(offered(framework).resources).contains(mine())
+
+
+def test_nor_does_an_executor_use_another(world, agent, framework, stored):
+    new = mine(path="other")
+    task = world.custom_task("t1")
+    task.agent_id.CopyFrom(agent.info.id)
+    task.executor.resources.extend(new.to_proto())
+    answers = not_destroyed(agent, framework, stored, task, new)
+    assert answers[0].type == agent_pb2.Event.REGISTERED
+    (executor,) = world.cluster.frameworks[framework.id].executors.values()
+    assert executor.resources.contains(mine())
 
 
 def test_tasks_on_a_volume_that_never_arrived_are_dropped(world, agent):
