@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from agent.core.journal import Journal
 from agent.core.timers import Timers
 from agent.core.updates import FIRST_RETRY_S, MAX_RETRY_S
-from agent.core.volumes import carry_out
+from agent.core.volumes import carry_out, doubt
 from mesos_py.clock import Now
 from mesos_py.conversions import conversion_of
 from mesos_py.errors import MesosPyError, TooLarge
@@ -183,6 +183,7 @@ def apply(s: AgentState, order: agent_pb2.Event.ApplyOperation, now: Now) -> Non
         s.drop("operation not possible", operation=uuid.hex(), why=error.message)
         status.state, status.message = pb.OPERATION_DROPPED, error.message
         s.send(_update(operation))
+        doubt(s, operation.info, error.message)
         return
     s.total = total
     s.journal.reserved(total)

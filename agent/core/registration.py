@@ -68,6 +68,8 @@ def registered(s: AgentState, event: agent_pb2.Event.Registered, now: Now) -> No
     s.info.id.value = agent_id
     s.note_self()
     s.registered = True
+    # What follows rests on what the agent has told.
+    s.doubtful.clear()
     s.master = event.master_info
     s.updates.resume(now)
     s.operations.resume(now)

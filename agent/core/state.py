@@ -38,7 +38,7 @@ from agent.core.records import (
 )
 from agent.core.timers import Timers
 from agent.core.updates import UpdateStreams
-from agent.core.volume_uses import uses_in
+from agent.core.volume_uses import VolumeKey, uses_in
 from agent.core.volumes import NOWHERE, Directories
 from mesos_py.clock import Now
 from mesos_py.conversions import reserved_part
@@ -120,6 +120,8 @@ class AgentState:
         # Where its volumes are, and how many operations have changed which there are.
         self.directories = directories
         self.generation = 0
+        # What was to be done to a volume since the agent has registered, and why it was not.
+        self.doubtful: dict[VolumeKey, str] = {}
         self.frameworks: dict[str, Framework] = {}
         # Executors whose processes are not gone, by key and by container.
         self.executors: dict[ExecutorKey, Executor] = {}

@@ -21,7 +21,7 @@ from agent.core.volume_uses import (
     volumes_in,
 )
 from mesos_py.conversions import Conversion, with_volumes_as
-from mesos_py.errors import Conflict, InvalidValue, Unavailable
+from mesos_py.errors import Conflict, InvalidValue, MesosPyError, Unavailable
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
 
@@ -77,6 +77,20 @@ def carry_out(s: AgentState, change: Conversion) -> None:
     s.journal.volumes(s.generation)
 
 
+def doubt(s: AgentState, operation: pb.Offer.Operation, why: str) -> None:
+    """The operation was not done.  Orders that follow may rest on it: until the master has
+    heard what there is, no task is to find another volume than it was made for."""
+    named = [*operation.create.volumes, *operation.destroy.volumes]
+    named += [operation.grow_volume.volume, operation.shrink_volume.volume]
+    for each in named:
+        try:
+            keys = keys_of(volumes_in([each]))
+        except MesosPyError:
+            continue  # it is none, and nobody can use it
+        for key in keys:
+            s.doubtful.setdefault(key, why)
+
+
 def _used(s: AgentState) -> set[VolumeKey]:
     used: set[VolumeKey] = set()
     for executor in s.containers.values():
@@ -95,12 +109,14 @@ def asked(task: pb.TaskInfo) -> bool:
 
 
 def unknown(s: AgentState, holders: Collection[pb.TaskInfo | pb.ExecutorInfo]) -> str | None:
-    """Why not all volumes that they have are here as they say; None: they are.
+    """Why not all volumes that they have are here as they were to be; None: they are.
 
     Raises InvalidResources for volumes that cannot be.
     """
     for holder in holders:
         wanted = with_volumes_as(s.total, volumes_in(holder.resources))
+        for each in sorted(keys_of(wanted) & s.doubtful.keys()):
+            return f"an operation on the volume {each} was not done: {s.doubtful[each]}"
         for key, milli in wanted.scalars.items():
             if s.total.scalars.get(key) != milli:
                 (which,) = keys_of(Resources({key: milli}))
@@ -139,6 +155,7 @@ __all__ = [
     "Directories",
     "asked",
     "carry_out",
+    "doubt",
     "require_visible",
     "unknown",
 ]

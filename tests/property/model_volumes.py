@@ -220,6 +220,9 @@ class UnwillingModel(VolumesModel):
 
     def say(self, party: Party, effects: list[Effect]) -> None:
         super().say(party, effects)
+        if not party.number:
+            # As an agent of an earlier version, which runs tasks on what is there all the same.
+            party.agent.core.state.doubtful.clear()
         self.seen["not done"] += sum(
             isinstance(effect, SendMaster)
             and effect.call.type == Call.UPDATE_OPERATION

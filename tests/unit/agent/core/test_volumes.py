@@ -196,6 +196,67 @@ def test_a_group_on_a_volume_that_is_not_here_is_not_started(world):
     assert [world.last(each).reason for each in ("t1", "t2")] == [reason, reason]
 
 
+@pytest.mark.parametrize(
+    "operation",
+    [destroy(made()), create(made()), grow(made(), amount(ADS, disk=999)), shrink(made(), 99)],
+    ids=["destroy", "create", "grow", "shrink"],
+)
+@pytest.mark.parametrize("whose", ["command", "task", "executor"])
+def test_no_task_uses_what_was_to_be_another_volume(world, directories, whose, operation):
+    """What follows an operation that was not done may rest on it."""
+    world.apply(create(made() + made("v2")))
+    directories.full = True
+    (said,) = world.apply(operation)
+    assert said.state == pb.OPERATION_DROPPED
+    # It says anew where it is to be seen.
+    own = volume(ADS, 10, path="mine")
+    if whose == "command":
+        world.run(using(command("t1"), own))
+    elif whose == "task":
+        world.run(using(for_executor("t1"), own))
+    else:
+        world.run(for_executor("t1", using(executor_info(), own)))
+    assert world.specs() == []
+    told = world.last("t1")
+    assert told.state == pb.TASK_LOST
+    assert told.reason == pb.TaskStatus.REASON_RESOURCES_UNKNOWN
+    why = "an operation on the volume 'v1' of the role 'ads' was not done: "
+    assert told.message == why + said.message
+    world.run(using(command("t2"), made("v2")))
+    assert len(world.specs()) == 1
+
+
+def test_of_a_group_nor(world, directories):
+    world.apply(create(made()))
+    directories.full = True
+    world.apply(destroy(made()), create(made()))
+    world.run_group(for_executor("t1"), using(for_executor("t2"), made()))
+    assert world.specs() == []
+    # The first of what was not done is the cause of the others.
+    assert [world.last(each).message[-13:] for each in ("t1", "t2")] == ["no space left"] * 2
+
+
+def test_once_the_master_has_heard_what_there_is_the_volume_is_used_again(world, directories):
+    world.apply(create(made()))
+    directories.full = True
+    world.apply(destroy(made()))
+    world.core.on_disconnected()
+    world.register()
+    world.run(using(command("t1"), made()))
+    assert len(world.specs()) == 1
+
+
+def test_an_operation_that_names_no_volume_puts_none_in_doubt(world):
+    broken = destroy(made())
+    broken.destroy.volumes[0].disk.persistence.id = "a/b"
+    world.apply(create(made()))
+    for operation in (broken, unreserve(amount(ADS, disk=500))):
+        (said,) = world.apply(operation)
+        assert said.state == pb.OPERATION_DROPPED
+    world.run(using(command("t1"), made()))
+    assert len(world.specs()) == 1
+
+
 def test_what_is_in_a_volume_is_not_the_containers(world):
     world.apply(create(made()))
     (launched,) = [using(command("t1"), made() + amount(ADS, disk=3))]
