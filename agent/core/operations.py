@@ -11,7 +11,7 @@ acknowledged it; of others only that they could not be carried out.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from agent.core.journal import Journal
@@ -20,7 +20,7 @@ from agent.core.updates import FIRST_RETRY_S, MAX_RETRY_S
 from agent.core.volumes import carry_out, doubt
 from mesos_py.clock import Now
 from mesos_py.conversions import conversion_of
-from mesos_py.errors import MesosPyError, TooLarge
+from mesos_py.errors import MesosPyError, TooLarge, shortened
 from mesos_py.reserved import is_reserved
 from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
@@ -55,6 +55,7 @@ class Operations:
         self._seen: OrderedDict[bytes, None] = OrderedDict()
         self._timers = Timers()
         self._paused = True
+        self._not_done: OrderedDict[bytes, pb.Operation] = OrderedDict()
 
     def __iter__(self) -> Iterator[pb.Operation]:
         return iter(self._waiting.values())
@@ -91,6 +92,23 @@ class Operations:
             text = f"{len(self._waiting)} operations here were not acknowledged: {size} bytes"
             raise TooLarge(f"{text}, at most {MAX_WAITING_BYTES} are kept", field="operations")
 
+    def not_done(self) -> Iterable[pb.Operation]:
+        """Those with an id that the master may not have heard of, in short."""
+        return self._not_done.values()
+
+    def add_not_done(self, operation: pb.Operation) -> None:
+        """Tell it now, and if it has an id when the agent registers as well."""
+        self._send(_update(operation))
+        if not operation.info.HasField("id"):
+            return
+        status = pb.OperationStatus()
+        status.CopyFrom(operation.latest_status)
+        status.message = shortened(status.message)
+        uuid = operation.uuid
+        self._not_done[uuid.value] = pb.Operation(uuid=uuid, latest_status=status)
+        if len(self._not_done) > MAX_REMEMBERED:
+            self._not_done.popitem(last=False)
+
     def acknowledge(self, uuid: bytes) -> bool:
         """Its outcome is known.  False: there is no such operation."""
         operation = self._waiting.pop(uuid, None)
@@ -115,6 +133,7 @@ class Operations:
     def resume(self, now: Now) -> None:
         """The agent has registered: all outcomes are told again."""
         self._paused = False
+        self._not_done.clear()
         for uuid in self._waiting:
             self._tell(uuid, FIRST_RETRY_S, now)
 
@@ -182,7 +201,7 @@ def apply(s: AgentState, order: agent_pb2.Event.ApplyOperation, now: Now) -> Non
     except MesosPyError as error:
         s.drop("operation not possible", operation=uuid.hex(), why=error.message)
         status.state, status.message = pb.OPERATION_DROPPED, error.message
-        s.send(_update(operation))
+        s.operations.add_not_done(operation)
         doubt(s, operation.info, error.message)
         return
     s.total = total

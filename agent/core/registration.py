@@ -40,6 +40,7 @@ def register_call(s: AgentState, version: str, protocol_version: int) -> agent_p
         draining=s.drain is not None,
         reserved=s.reserved.to_proto(),
         operations=s.operations,
+        not_done=s.operations.not_done(),
     )
     return agent_pb2.Call(type=agent_pb2.Call.REGISTER, register=register)
 

@@ -7,7 +7,7 @@ too, and a new master learns it from the agent.  An operation without an id is s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
 from master.core.cluster import Cluster
@@ -191,15 +191,22 @@ def _kept(agent: Agent, message: pb.Operation) -> pb.Operation:
     return kept
 
 
-def take_back(c: Cluster, agent: Agent, named: Iterable[pb.Operation], now: Now) -> None:
+def take_back(
+    c: Cluster,
+    agent: Agent,
+    named: Iterable[pb.Operation],
+    not_done: Mapping[bytes, str],
+    now: Now,
+) -> None:
     """The agent has registered, and names its operations.  Each is told anew by itself; of
-    the others those that were under way did not arrive."""
+    the others those that were under way could not be done, or did not arrive."""
     there = {each.uuid.value: each for each in named}
     for uuid, operation in list(agent.operations.items()):
         if uuid in there:
             continue
         if operation.pending:
-            _end(c, operation, pb.OPERATION_DROPPED, _NOT_KNOWN, now)
+            why = not_done.get(uuid) or _NOT_KNOWN
+            _end(c, operation, pb.OPERATION_DROPPED, why, now)
         else:
             _forget(c, operation, now)
     for uuid, message in there.items():

@@ -19,7 +19,7 @@ from master.core.reconcile import answer_ended
 from master.core.records import Agent, Executor, Framework, Task, cost_of, extras_of
 from mesos_py.clock import Now
 from mesos_py.conversions import reserved_part, with_volumes_as
-from mesos_py.errors import InvalidValue, MesosPyError
+from mesos_py.errors import InvalidValue, MesosPyError, shortened
 from mesos_py.ids import check_id
 from mesos_py.resources import Resources, total
 from mesos_py.states import (
@@ -47,6 +47,8 @@ class Report:
     executors: dict[Key, tuple[pb.ExecutorInfo, Resources]] = field(default_factory=dict)
     frameworks: dict[str, pb.FrameworkInfo] = field(default_factory=dict)
     operations: list[pb.Operation] = field(default_factory=list)
+    # By uuid, why.
+    not_done: dict[bytes, str] = field(default_factory=dict)
 
 
 def read(call: agent_pb2.Call.Register, amount: Resources) -> Report:
@@ -73,6 +75,8 @@ def read(call: agent_pb2.Call.Register, amount: Resources) -> Report:
         resources = with_volumes_as(amount, resources)
         report.executors.setdefault((framework_id, executor_id), (executor, resources))
     report.operations.extend(call.operations)
+    for operation in call.not_done:
+        report.not_done[operation.uuid.value] = shortened(operation.latest_status.message)
     return report
 
 
@@ -148,7 +152,7 @@ def take_back(c: Cluster, agent: Agent, report: Report, announce: bool, now: Now
     for key in [key for key in c.lingering if key[0] == agent.agent_id]:
         del c.lingering[key]
     _take_frameworks(c, agent, report, now)
-    operations.take_back(c, agent, report.operations, now)
+    operations.take_back(c, agent, report.operations, report.not_done, now)
     named = {key[0] for key in (*report.tasks, *report.executors)}.union(report.frameworks)
     # Not a difference of sets: that would go through all frameworks there are.
     ended = {framework_id for framework_id in named if framework_id not in c.frameworks}

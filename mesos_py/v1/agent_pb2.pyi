@@ -118,6 +118,7 @@ class Call(_message.Message):
         DRAINING_FIELD_NUMBER: _builtins.int
         RESERVED_FIELD_NUMBER: _builtins.int
         OPERATIONS_FIELD_NUMBER: _builtins.int
+        NOT_DONE_FIELD_NUMBER: _builtins.int
         version: _builtins.str
         protocol_version: _builtins.int
         instance: _builtins.str
@@ -150,6 +151,13 @@ class Call(_message.Message):
         def operations(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Operation]:
             """Those whose outcome no framework has acknowledged."""
 
+        @_builtins.property
+        def not_done(self) -> _containers.RepeatedCompositeFieldContainer[_types_pb2.Operation]:
+            """Those with an id that could not be carried out on the last streams: `uuid` and
+            `latest_status`.  The master may not have heard it, as it closes the stream at the
+            first of them.
+            """
+
         def __init__(
             self,
             *,
@@ -166,10 +174,11 @@ class Call(_message.Message):
             draining: _builtins.bool = ...,
             reserved: _abc.Iterable[_types_pb2.Resource] | None = ...,
             operations: _abc.Iterable[_types_pb2.Operation] | None = ...,
+            not_done: _abc.Iterable[_types_pb2.Operation] | None = ...,
         ) -> None: ...
         _HasFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info"]  # noqa: Y015
         def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info", "attempt", b"attempt", "capabilities", b"capabilities", "draining", b"draining", "epoch", b"epoch", "executors", b"executors", "frameworks", b"frameworks", "instance", b"instance", "operations", b"operations", "protocol_version", b"protocol_version", "reserved", b"reserved", "tasks", b"tasks", "version", b"version"]  # noqa: Y015
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_info", b"agent_info", "attempt", b"attempt", "capabilities", b"capabilities", "draining", b"draining", "epoch", b"epoch", "executors", b"executors", "frameworks", b"frameworks", "instance", b"instance", "not_done", b"not_done", "operations", b"operations", "protocol_version", b"protocol_version", "reserved", b"reserved", "tasks", b"tasks", "version", b"version"]  # noqa: Y015
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 

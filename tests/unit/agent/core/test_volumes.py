@@ -2,6 +2,7 @@
 
 import pytest
 
+from agent.core import operations
 from agent.core.effects import EraseVolumes, LinkVolumes, UnlinkVolumes, UpdateContainer
 from agent.core.journal import RESERVED_KEY, VOLUMES_KEY, Kind
 from agent.core.recovery import require_compatible
@@ -244,6 +245,29 @@ def test_once_the_master_has_heard_what_there_is_the_volume_is_used_again(world,
     world.register()
     world.run(using(command("t1"), made()))
     assert len(world.specs()) == 1
+
+
+def test_what_was_not_done_is_said_once_more_at_the_next_registration(world, directories):
+    """The master closes the stream at the first of it, and may have read no more."""
+    directories.full = True
+    world.apply(create(made(), "op1"), create(made("v2")), create(made("v3"), "op2"))
+    world.core.on_disconnected()
+    told = world.core.register_call("v", 1).register.not_done
+    assert [each.uuid.value[-1] for each in told] == [2, 4]
+    named = [each.latest_status.operation_id.value for each in told]
+    assert named == ["op1", "op2"]
+    assert {each.latest_status.state for each in told} == {pb.OPERATION_DROPPED}
+    assert {each.latest_status.message for each in told} == {"no space left"}
+    world.register()
+    assert not world.core.register_call("v", 1).register.not_done
+
+
+def test_what_is_said_of_it_is_bounded(monkeypatch, world, directories):
+    monkeypatch.setattr(operations, "MAX_REMEMBERED", 2)
+    directories.full = True
+    world.apply(*(create(made(f"v{number}"), f"op{number}") for number in range(3)))
+    told = world.core.register_call("v", 1).register.not_done
+    assert [each.latest_status.operation_id.value for each in told] == ["op1", "op2"]
 
 
 def test_an_operation_that_names_no_volume_puts_none_in_doubt(world):

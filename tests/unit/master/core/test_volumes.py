@@ -24,6 +24,7 @@ from tests.kit.reserving import (
     reserve,
     shrink,
     statuses,
+    tell,
     unreserve,
     volume,
 )
@@ -460,6 +461,25 @@ def test_nor_does_an_executor_use_another(world, agent, framework, stored):
     assert answers[0].type == agent_pb2.Event.REGISTERED
     (executor,) = world.cluster.frameworks[framework.id].executors.values()
     assert executor.resources.contains(mine())
+
+
+def test_of_each_operation_that_was_not_done_its_own_reason_is_told(
+    world, agent, framework, stored
+):
+    """The stream is closed at the first, and the agent says the others when it registers."""
+    new = mine(path="other")
+    framework.accept([stored], [destroy(mine()), create(new, "c1")])
+    first, second = ordered(agent)
+    for each, why in ((first, "it is busy"), (second, "there is one")):
+        each.latest_status.state, each.latest_status.message = pb.OPERATION_DROPPED, why
+    tell(agent, first)
+    assert agent.link in world.outbox.closed
+    there = mine() + amount(ADS, disk=60)
+    framework.take()
+    agent.register(not_done=[first, second], reserved=there.to_proto())
+    (told,) = statuses(framework)
+    assert (told.operation_id.value, told.state) == ("c1", pb.OPERATION_DROPPED)
+    assert told.message == "there is one"
 
 
 def test_tasks_on_a_volume_that_never_arrived_are_dropped(world, agent):
