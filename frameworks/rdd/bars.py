@@ -111,8 +111,8 @@ class Bars:
             transient=True,
             auto_refresh=False,
             # What the program prints goes above the bars, unless it goes elsewhere anyway.
-            redirect_stdout=sys.stdout.isatty(),
-            redirect_stderr=sys.stderr.isatty(),
+            redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
+            redirect_stderr=sys.stderr is not None and sys.stderr.isatty(),
         )
         progress.start()
         return progress

@@ -58,7 +58,7 @@ def _page(values: Mapping[str, str]) -> Page | None:
 
 
 def _bars(values: Mapping[str, str]) -> Bars | None:
-    if not properties.PROGRESS.of(values) or not sys.stderr.isatty():
+    if not properties.PROGRESS.of(values) or sys.stderr is None or not sys.stderr.isatty():
         return None
     # It brings what draws on terminals, which others do without.
     from frameworks.rdd.bars import Bars

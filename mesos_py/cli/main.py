@@ -155,6 +155,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
 
 def run(args: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors are told in one line."""
+    _open_closed()
     try:
         result = group.main(args, prog_name="mesos-py", standalone_mode=False)
         sys.stdout.flush()
@@ -174,6 +175,13 @@ def run(args: Sequence[str] | None = None) -> int:
     except Exception as error:
         text = f"internal error: {type(error).__name__}: {error} ({DEBUG_VARIABLE}=1 shows where)"
         return _fail(error, text, Exit.INTERNAL)
+
+
+def _open_closed() -> None:
+    """A standard stream that is closed (`<&-`) is as one of /dev/null to all commands."""
+    for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
 
 
 def _fail(error: Exception, text: str, code: int) -> int:

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from frameworks.rdd.bars import Bars
 from frameworks.rdd.core.views import StageView, View
+from frameworks.rdd.masters import _bars
 from frameworks.rdd.page import Page
 from frameworks.rdd.pages import html
 from frameworks.rdd.ruling import rules_of
@@ -67,6 +68,16 @@ def test_each_stage_that_runs_has_a_line_until_it_ends(terminal):
     assert "1/3 (+2)" in shown
     assert "1 failed" in shown
     assert "stage 9 [bold]x" in shown
+
+
+def test_a_program_may_have_closed_its_streams(terminal, monkeypatch):
+    monkeypatch.setattr("sys.stdout", None)
+    bars = bars_on(terminal)
+    bars.show(stages(busy()))
+    bars.show(())
+    assert "1/3 (+2)" in terminal.getvalue()
+    monkeypatch.setattr("sys.stderr", None)
+    assert _bars({}) is None
 
 
 def test_bars_end_with_the_engine_and_when_they_are_stopped(terminal):

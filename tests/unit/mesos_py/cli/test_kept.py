@@ -1,5 +1,7 @@
 """reserve, unreserve, reservations and volume."""
 
+import sys
+
 import pytest
 
 from mesos_py.errors import Conflict
@@ -339,6 +341,17 @@ def test_nothing_is_erased_unasked(master, has, cli):
     ended = cli("volume", "destroy", "host0", "orders")
     assert ended.code == 2
     assert ended.err == ("mesos-py: error: yes: 'not given': must be, where nobody can be asked\n")
+    assert orders(master) == []
+
+
+def test_nothing_is_erased_or_given_up_where_stdin_is_closed(master, has, cli, monkeypatch):
+    has(PLAIN + ORDERS)
+    for words in (("volume", "destroy", "host0", "orders"), ("gone", "host0")):
+        monkeypatch.setattr("sys.stdin", None)
+        ended = cli(*words)
+        sys.stdin.close()
+        assert ended.code == 2
+        assert ended.err.endswith("yes: 'not given': must be, where nobody can be asked\n")
     assert orders(master) == []
 
 
