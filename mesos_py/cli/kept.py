@@ -54,6 +54,18 @@ def labels_of(texts: Iterable[str]) -> tuple[Label, ...]:
     return tuple(found)
 
 
+def new_labels(texts: Iterable[str]) -> dict[str, str | None]:
+    """Those of a reservation that is to be made.  Raises InvalidValue for a key given twice,
+    of which one would be lost."""
+    found: dict[str, str | None] = {}
+    for text in texts:
+        ((key, value),) = labels_of([text])
+        if key in found:
+            raise InvalidValue("--label", text, f"the key {key!r} is given twice")
+        found[key] = value
+    return found
+
+
 def has(agent: Response.GetAgents.Agent) -> Resources:
     """All that the agent has."""
     return Resources.from_proto("total", agent.total_resources)
@@ -205,6 +217,7 @@ __all__ = [
     "has",
     "label_text",
     "labels_of",
+    "new_labels",
     "to_unreserve",
     "volumes_of",
     "without_volumes",

@@ -45,7 +45,7 @@ def command(
     from mesos_py.resources import Resources
 
     wanted = Resources.parse_reserved(resources)
-    said = dict(kept.labels_of(labels)) or None
+    said = kept.new_labels(labels) or None
     made = reserved_for(wanted, role, principal=principal, labels=said)
     info = find.agent_entry(client, agent).agent_info
     client.reserve_resources(info.id.value, made)

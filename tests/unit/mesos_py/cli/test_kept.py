@@ -93,6 +93,11 @@ def test_reserve_refines_what_the_agent_reserves_itself(master, has, cli):
         (["host0", "cpus:-1", "--role", "ads"], 2, "resources.cpus: -1: must be above zero"),
         (["host0", "", "--role", "ads"], 2, "resources: '': names no resource"),
         (["host0", "cpus:1", "--role", "a//b"], 2, "role: 'a//b'"),
+        (
+            ["host0", "cpus:1", "--role", "ads", "--label", "a=1", "--label=b", "--label=a=2"],
+            2,
+            "--label: 'a=2': the key 'a' is given twice",
+        ),
         (["host0", "cpus:1", "--role", "*"], 2, "'*': nothing can be reserved for all roles"),
         (["host0", "cpus:1", "--role", "ads", "--label", "=x"], 2, "--label: '=x': must have a"),
         (["host0", "cpus:1"], 2, "Missing option '--role'"),
