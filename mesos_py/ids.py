@@ -39,6 +39,18 @@ def check_id(field: str, value: str) -> str:
     return value
 
 
+def check_text(field: str, value: object) -> str:
+    """Return `value` if it is text that a message can have, else raise InvalidValue."""
+    if not isinstance(value, str):
+        raise InvalidValue(field, value, "must be text")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        reason = f"has {value[error.start]!a}, which is no character"
+        raise InvalidValue(field, value, reason) from None
+    return value
+
+
 def check_role(field: str, value: str) -> str:
     """Return `value` if it may be a role name, else raise InvalidValue.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from mesos_py.conversions import conversion_of
 from mesos_py.errors import InvalidResources
-from mesos_py.ids import check_id, check_role
+from mesos_py.ids import check_id, check_role, check_text
 from mesos_py.reserved import (
     Reservation,
     is_dynamic,
@@ -37,7 +37,8 @@ def reserve(
     operation_id: what becomes of it is told (`Scheduler.operation_update`).
 
     After it, `reserved_for(resources, role, ...)` is what a task of the same call asks for.
-    Raises InvalidValue for a role or an id that cannot be, InvalidResources for no resources.
+    Raises InvalidValue for a role, a text or an id that cannot be, InvalidResources for no
+    resources.
     """
     made = reserved_for(resources, role, principal=principal, labels=labels)
     operation = Offer.Operation(type=Offer.Operation.RESERVE)
@@ -64,12 +65,21 @@ def reserved_for(
     labels: Mapping[str, str | None] | None = None,
 ) -> Resources:
     """The same amounts, reserved so; see `reserve`."""
-    check_role("role", role)
+    check_role("role", check_text("role", role))
     if role == "*":
         raise InvalidResources("role", role, "nothing can be reserved for all roles")
+    _check_optional("principal", principal)
+    for key, value in (labels or {}).items():
+        check_text("labels", key)
+        _check_optional(f"labels.{key}", value)
     signed = None if labels is None else tuple(sorted(labels.items()))
     last = Reservation(role, "dynamic", principal, signed)
     return resources.renamed(lambda key: key_of(plain_name(key), (*stack_of(key), last)))
+
+
+def _check_optional(field: str, value: str | None) -> None:
+    if value is not None:
+        check_text(field, value)
 
 
 def reserved_in(
@@ -95,7 +105,7 @@ def checked(operation: Offer.Operation, operation_id: str | None) -> Offer.Opera
     """The operation with that id: nothing is sent that a master could only refuse."""
     conversion_of(operation)
     if operation_id is not None:
-        operation.id.value = check_id("operation_id", operation_id)
+        operation.id.value = check_id("operation_id", check_text("operation_id", operation_id))
     return operation
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from mesos_py.errors import InvalidResources
+from mesos_py.errors import InvalidResources, InvalidValue
+from mesos_py.ids import check_text
 from mesos_py.persistent import RESOURCE, Volume
 from mesos_py.reservations import checked
 from mesos_py.reserved import (
@@ -83,7 +84,10 @@ def shrink_volume(
     stays.  Raises InvalidResources for an amount that cannot be."""
     operation = Offer.Operation(type=Offer.Operation.SHRINK_VOLUME)
     operation.shrink_volume.volume.CopyFrom(_only(volume).to_proto()[0])
-    operation.shrink_volume.subtract.value = subtract_mb
+    try:
+        operation.shrink_volume.subtract.value = subtract_mb
+    except TypeError:
+        raise InvalidResources("subtract_mb", subtract_mb, "must be a number") from None
     return checked(operation, operation_id)
 
 
@@ -144,6 +148,10 @@ def _volume(resources: Resources) -> Volume:
 
 
 def _checked(disk: Resources, volume: Volume) -> Resources:
+    for argument in ("volume_id", "container_path", "principal"):
+        value = getattr(volume, argument)
+        if value is not None or argument != "principal":
+            _check_text(argument, value)
     made = disk.renamed(lambda key: key_of(plain_name(key), stack_of(key), volume))
     try:
         Resources.from_proto("volume", made.to_proto())
@@ -151,6 +159,13 @@ def _checked(disk: Resources, volume: Volume) -> Resources:
         argument = _ARGUMENTS.get(error.field.rpartition(".")[2], error.field)
         raise InvalidResources(argument, error.value, error.reason) from None
     return made
+
+
+def _check_text(argument: str, value: object) -> None:
+    try:
+        check_text(argument, value)
+    except InvalidValue as error:
+        raise InvalidResources(argument, value, error.reason) from None
 
 
 def _only(resources: Resources) -> Resources:

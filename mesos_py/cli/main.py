@@ -173,6 +173,9 @@ def run(args: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         return _fail(error, f"{where}{error.strerror or error}", Exit.NEGATIVE)
     except Exception as error:
+        wrong = _no_text(sys.argv[1:] if args is None else args)
+        if wrong is not None and isinstance(error, UnicodeEncodeError):
+            return _fail(error, f"argument: {wrong!a}: must be UTF-8", Exit.USAGE)
         text = f"internal error: {type(error).__name__}: {error} ({DEBUG_VARIABLE}=1 shows where)"
         return _fail(error, text, Exit.INTERNAL)
 
@@ -182,6 +185,11 @@ def _open_closed() -> None:
     for name, mode in {"stdin": "r", "stdout": "w", "stderr": "w"}.items():
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
+def _no_text(args: Sequence[str]) -> str | None:
+    """The first argument that is not UTF-8: a path may be so, no text of a message can."""
+    return next((each for each in args if any("\ud800" <= c <= "\udfff" for c in each)), None)
 
 
 def _fail(error: Exception, text: str, code: int) -> int:

@@ -1,5 +1,7 @@
 """What frameworks make of persistent volumes."""
 
+from typing import Any, cast
+
 import pytest
 
 import mesos_py
@@ -71,6 +73,12 @@ def test_a_volume_is_made_of_one_amount_of_reserved_disk(disk, what):
         ({"container_path": "a/../../b"}, "container_path: 'a/../../b': must have no '.'"),
         ({"container_path": "x" * (MAX_PATH_BYTES + 1)}, "container_path: 'xxx"),
         ({"principal": "x" * (MAX_PRINCIPAL_BYTES + 1)}, "principal: 'xxx"),
+        ({"volume_id": None}, "volume_id: None: must be text"),
+        ({"volume_id": "v\ud800"}, r"volume_id: 'v\ud800': has '\ud800', which is no character"),
+        ({"container_path": 7}, "container_path: 7: must be text"),
+        ({"container_path": "\udcff"}, r"container_path: '\udcff': has"),
+        ({"principal": b"bob"}, "principal: b'bob': must be text"),
+        ({"principal": "\ud800"}, r"principal: '\ud800': has"),
     ],
 )
 def test_what_cannot_be_is_said_by_the_name_of_the_argument(given, what):
@@ -82,8 +90,31 @@ def test_what_cannot_be_is_said_by_the_name_of_the_argument(given, what):
 
 
 def test_an_operation_id_that_cannot_be_is_said():
-    with pytest.raises(InvalidValue, match="operation_id: 'a/b'"):
-        create_volume(DISK, "v1", "data", operation_id="a/b")
+    wrongs: tuple[Any, ...] = ("a/b", "\ud800", 7)
+    for wrong in wrongs:
+        with pytest.raises(InvalidValue, match=r"^operation_id: ") as raised:
+            create_volume(DISK, "v1", "data", operation_id=wrong)
+        assert raised.value.value == wrong
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"role": None}, "role: None: must be text"),
+        ({"role": "\ud800"}, r"role: '\ud800': has"),
+        ({"principal": 7}, "principal: 7: must be text"),
+        ({"principal": "\ud800"}, r"principal: '\ud800': has"),
+        ({"labels": {1: "x"}}, "labels: 1: must be text"),
+        ({"labels": {"\ud800": None}}, r"labels: '\ud800': has"),
+        ({"labels": {"n": 1}}, "labels.n: 1: must be text"),
+        ({"labels": {"n": "\ud800"}}, r"labels.n: '\ud800': has"),
+    ],
+)
+def test_a_reservation_says_what_is_no_text(given, what):
+    for make in (reserve, reserved_for):
+        with pytest.raises(InvalidValue) as raised:
+            make(**{"resources": Resources.of(cpus=1), "role": "ads", **given})
+        assert str(raised.value).startswith(what)
 
 
 def test_a_volume_is_destroyed_as_it_is_offered():
@@ -114,6 +145,8 @@ def test_a_volume_shrinks_by_less_than_it_has():
     for mb in (64, 65, 0, -1, float("nan")):
         with pytest.raises(InvalidResources, match=r"shrink_volume\.subtract"):
             shrink_volume(MADE, mb)
+    with pytest.raises(InvalidResources, match=r"^subtract_mb: 'x': must be a number"):
+        shrink_volume(MADE, cast("float", "x"))
     with pytest.raises(InvalidResources, match=r"shrink_volume\.volume"):
         shrink_volume(DISK, 1)
 

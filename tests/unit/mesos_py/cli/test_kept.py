@@ -318,6 +318,8 @@ def test_of_several_reservations_one_is_named(master, has, cli, given):
         (amount(ALICE, disk=9), ["--disk", "x"], 2, "'x' is not a valid float"),
         (amount(ALICE, disk=9), ["--disk", 1, "--id", "a/b"], 2, "volume_id: 'a/b': must not"),
         (amount(ALICE, disk=9), ["--disk", 1, "--path", ".."], 2, "container_path: '..': must"),
+        (amount(ALICE, disk=9), ["--disk", 1, "--id", "\udcff"], 2, r"volume_id: '\udcff': has"),
+        (amount(ALICE, disk=9), ["--disk", 1, "--path", "\udcff"], 2, "container_path: '"),
         (amount(ALICE, disk=9), [], 2, "Missing option '--disk'"),
     ],
 )

@@ -21,6 +21,7 @@ from mesos_py.errors import (
     TooLarge,
     Unavailable,
 )
+from mesos_py.v1.types_pb2 import TaskID
 
 
 def commands_are(monkeypatch, **values: str) -> None:
@@ -172,6 +173,21 @@ def test_every_kind_of_end_has_its_code(monkeypatch, cli, error, code):
 def test_an_error_is_one_line_that_names_field_and_value(monkeypatch, cli):
     raising(monkeypatch, InvalidValue("cpus", "-1\n", "must be\nabove zero"))
     assert cli("boom").err == "mesos-py: error: cpus: '-1\\n': must be above zero\n"
+
+
+def test_an_argument_that_is_not_utf_8_is_named(monkeypatch, cli):
+    @click.command()
+    @click.argument("words", nargs=-1)
+    def command(words: tuple[str, ...]) -> None:
+        TaskID(value=words[-1])
+
+    monkeypatch.setattr(main, "_load", lambda name, found: command)
+    commands_are(monkeypatch, boom="x:y")
+    ended = cli("boom", "a", "b\udcff")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "mesos-py: error: argument: 'b\\udcff': must be UTF-8\n"
+    raising(monkeypatch, UnicodeEncodeError("utf-8", "\udcff", 0, 1, "no"))
+    assert cli("boom").code == 70
 
 
 def test_no_traceback_unless_asked_for(monkeypatch, cli):
