@@ -41,6 +41,13 @@ def test_whose_operation_it_was_is_gone_and_the_agent_drained(scene, reserved):
     assert scene.drained()
 
 
+def test_an_agent_may_be_given_up_while_nobody_acknowledges(scene, reserved):
+    scene.operator.mark_gone(scene.agent)
+    scene.look()
+    assert scene.agent.id not in scene.world.cluster.agents
+    assert scene.record().HasField("gone_time")
+
+
 def test_an_agent_that_has_an_outcome_to_tell_is_not_drained_when_it_is_back(scene, reserved):
     ads, done = reserved
     scene.agent.disconnect()
