@@ -78,6 +78,8 @@ class Acceptance:
         self.errors: list[tuple[pb.TaskInfo, Reason, MesosPyError]] = []
         # Of all groups of the call, refused ones too.
         self._group_bytes = 0
+        # Amounts that all its operations name, likewise.
+        self._named = 0
         # With what is planned; None: not asked for yet.
         self._waiting: operations.Waiting | None = None
         self._told: reserving.Told | None = None
@@ -111,6 +113,11 @@ class Acceptance:
     def convert(self, operation: pb.Offer.Operation) -> None:
         """Plan what it makes of what is left; raises what is wrong with it and then plans
         nothing."""
+        self._named += reserving.require_few(operation)
+        if self._named > reserving.MAX_NAMED:
+            text = f"the operations of the call name {self._named} amounts"
+            text = f"resources: {text}, at most {reserving.MAX_NAMED} are taken"
+            raise TooLarge(text, field="resources")
         operations.allocate(operation, self.role)
         waiting = self._waiting
         if operation.HasField("id"):

@@ -29,6 +29,8 @@ Operation = pb.Offer.Operation
 # All of it is in each registration of its agent, and each change there is made by name.
 MAX_BYTES: Final = 256 * 1024
 MAX_NAMES: Final = 1000
+# Of all operations of a call: to read one takes a while, in which the master does nothing else.
+MAX_NAMED: Final = 10 * MAX_NAMES
 _FIELDS: Final = {
     Operation.RESERVE: "reserve",
     Operation.UNRESERVE: "unreserve",
@@ -36,6 +38,17 @@ _FIELDS: Final = {
 }
 _CAPABLE: Final = pb.AgentInfo.Capability.AGENT_OPERATION_FEEDBACK
 _HAS_VOLUMES: Final = pb.AgentInfo.Capability.RESIZE_VOLUME
+
+
+def require_few(operation: pb.Offer.Operation) -> int:
+    """How many amounts the operation names.  Raises TooLarge, before one of them is read, for
+    more than an agent may have."""
+    named = sum(1 for _ in operations.resources_of(operation))
+    named = max(named, len(operation.reserve.source))
+    if named > MAX_NAMES:
+        text = f"an operation that names {named} amounts, at most {MAX_NAMES} are taken"
+        raise TooLarge(f"resources: {text}", field="resources")
+    return named
 
 
 def require_capable(agent: Agent, operation: pb.Offer.Operation) -> None:
@@ -162,6 +175,7 @@ def carry_out(c: Cluster, agent_id: str, operation: pb.Offer.Operation, now: Now
     agent = c.agents.get(agent_id)
     if agent is None or agent.unreachable is not None:
         raise NotFound("agent", agent_id)
+    require_few(operation)
     _require_kind(operation)
     require_capable(agent, operation)
     conversion = _conversion(operation, agent.total)

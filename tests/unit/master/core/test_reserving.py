@@ -5,6 +5,7 @@ import pytest
 from master.allocator.base import AllocatorOptions
 from master.allocator.drf import DrfAllocator
 from master.core import reserving
+from mesos_py import conversions
 from mesos_py.conversions import reserved_part
 from mesos_py.reserved import Reservation, key_of
 from mesos_py.resources import EMPTY, Resources
@@ -308,6 +309,40 @@ def test_what_an_agent_has_to_say_of_reservations_is_bounded(monkeypatch, agent,
     assert "at most 250 are kept" in first.message
     assert "2 wanted, 1 there" in second.message
     assert len(ordered(agent)) == 1
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The operations that were read."""
+    found = []
+
+    def noted(operation, known, original=conversions.conversion_of):
+        found.append(operation)
+        return original(operation, known)
+
+    monkeypatch.setattr(reserving, "conversion_of", noted)
+    return found
+
+
+def test_an_operation_names_no_more_than_an_agent_can_have(monkeypatch, agent, framework, read):
+    monkeypatch.setattr(reserving, "MAX_NAMES", 3)
+    (offer,) = framework.offers()
+    large = reserve(TWO)
+    large.reserve.resources.extend(3 * TWO.to_proto())
+    framework.accept([offer], [large, reserve(TWO)])
+    (refusal,) = framework.refusals()
+    assert "an operation that names 4 amounts, at most 3 are taken" in refusal.message
+    assert [len(each.reserve.resources) for each in read] == [1]
+    assert len(ordered(agent)) == 1
+
+
+def test_the_operations_of_a_call_name_so_many_together(monkeypatch, agent, framework, read):
+    monkeypatch.setattr(reserving, "MAX_NAMED", 3)
+    (offer,) = framework.offers()
+    framework.accept([offer], [reserve(TWO), unreserve(TWO), reserve(TWO), unreserve(TWO)])
+    (refusal,) = framework.refusals()
+    assert "the operations of the call name 4 amounts, at most 3 are taken" in refusal.message
+    assert len(read) == len(ordered(agent)) == 3
 
 
 def labelled(number, **scalars):

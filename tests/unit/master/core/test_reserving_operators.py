@@ -2,7 +2,8 @@
 
 import pytest
 
-from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound, Refused
+from master.core import reserving
+from mesos_py.errors import Conflict, InvalidValue, MesosPyError, NotFound, Refused, TooLarge
 from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
@@ -87,6 +88,16 @@ def test_what_runs_is_not_touched(world, agent):
         operate(world, agent, reserve(TWO))
     assert not ordered(agent)
     assert world.cluster.ledger.total(agent.id) == amount(cpus=4, mem=400)
+
+
+def test_an_operation_names_no_more_than_an_agent_can_have(monkeypatch, world, agent):
+    monkeypatch.setattr(reserving, "MAX_NAMES", 3)
+    monkeypatch.setattr(reserving, "conversion_of", None)
+    large = reserve(TWO, source=TWO)
+    large.reserve.source.extend(3 * TWO.to_proto())
+    with pytest.raises(TooLarge, match="names 4 amounts, at most 3 are taken"):
+        operate(world, agent, large)
+    assert not ordered(agent)
 
 
 def test_nothing_is_rescinded_in_vain(world, agent):
