@@ -393,6 +393,11 @@ class Shell:
             self._volumes.links.show_beneath(effect.volumes, effect.sandbox)
         except MesosPyError as error:
             self.core.on_volumes_not_linked(effect, error.message, self._now())
+        except Exception as error:
+            # As where a launch fails: whatever it is, the task does not wait for ever.
+            log.exception("volumes cannot be shown", executor=effect.key)
+            text = f"its volumes cannot be shown: {type(error).__name__}: {error}"
+            self.core.on_volumes_not_linked(effect, text, self._now())
         else:
             self._send_executor(effect.key, effect.event)
 

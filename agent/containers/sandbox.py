@@ -167,8 +167,23 @@ def _made(parent: int, name: str, mode: int) -> int:
     except FileNotFoundError:
         # Another one may make it at the same moment.
         with contextlib.suppress(FileExistsError):
-            os.mkdir(name, mode, dir_fd=parent)
+            return new_directory(parent, name, mode)
         return os.open(name, _DIRECTORY, dir_fd=parent)
+
+
+def new_directory(parent: int, name: str, mode: int) -> int:
+    """Make a directory of this mode, whatever the umask of the agent; it is returned opened.
+
+    `parent` is the agent's own.  Raises OSError, FileExistsError among them.
+    """
+    os.mkdir(name, mode, dir_fd=parent)
+    fd = os.open(name, _DIRECTORY, dir_fd=parent)
+    try:
+        os.fchmod(fd, mode)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _give(fd: int, uid: int, gid: int) -> None:

@@ -71,7 +71,7 @@ def link_volume(
         try:
             os.symlink(target, names[-1], dir_fd=parent)
         except FileExistsError:
-            if _target(parent, names[-1]) != target:
+            if not leads_to(parent, names[-1], target):
                 raise
             # An earlier start has come as far as this.
 
@@ -142,17 +142,20 @@ def _entered(parent: int, name: str, uid: int, gid: int) -> int:
     return fd
 
 
-def _target(parent: int, name: str) -> str | None:
-    """Of the link; None if it is none."""
+def leads_to(parent: int, name: str, target: str) -> bool:
+    """Whether it is a link to `target`, by whatever way: the agent's directory may have been
+    named otherwise when it was made."""
     try:
-        return os.readlink(name, dir_fd=parent)
+        found = os.readlink(name, dir_fd=parent)
     except OSError:
-        return None
+        return False
+    return found == target or os.path.realpath(found) == os.path.realpath(target)
 
 
 __all__ = [
     "MAX_DEPTH",
     "Place",
+    "leads_to",
     "link_volume",
     "make_source",
     "names_beneath",

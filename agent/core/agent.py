@@ -291,6 +291,7 @@ class AgentCore:
         """What a LinkVolumes asked for cannot be."""
         for _, task_id in effect.tasks:
             executors.not_handed_over(self.state, effect.key, task_id, why, now)
+        draining.look(self.state, effect.key, now)
 
     def on_executor_disconnected(self, key: ExecutorKey, now: Now) -> None:
         executors.disconnected(self.state, key, now)

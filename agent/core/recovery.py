@@ -332,6 +332,10 @@ class _Restoring:
             if is_terminal(task.state) and key not in self.s.updates:
                 # The update of its end is damaged.
                 self.s.report(task, task.state, self._now, message="its update was damaged")
+            lives_on = task.executor.container_id in self.s.containers
+            if is_terminal(task.state) and lives_on and task.executor.custom:
+                # The agent may have ended between the one and the other.
+                self.s.unlink_volumes(task)
         for executor in self.s.containers.values():
             self._set_timers(executor)
 

@@ -6,6 +6,7 @@ they hold where nothing is mounted.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,8 +17,8 @@ from mesos_py.v1 import types_pb2 as pb
 
 # More directories in one another are nobody's volume.
 MAX_DEPTH: Final = 64
-# What the agent itself puts into sandboxes.
-_RESERVED: Final = frozenset({"stdout", "stderr", TASKS, CONTAINERS})
+# What the agent itself puts into sandboxes: logs, with their earlier parts, and directories.
+_RESERVED: Final = re.compile(rf"(std(out|err)(\.\d+)?|{TASKS}|{CONTAINERS})", re.ASCII)
 _SANDBOX_PATH: Final = pb.Volume.Source.SandboxPath
 _NO_MOUNTS: Final = "this agent mounts nothing into containers that are not dockerd's"
 
@@ -107,6 +108,6 @@ def names_beneath(field: str, path: str) -> tuple[str, ...]:
 def names_of_link(field: str, container_path: str) -> tuple[str, ...]:
     """As `names_beneath`, of a place where a link may be."""
     names = names_beneath(field, container_path)
-    if names[0] in _RESERVED:
+    if _RESERVED.fullmatch(names[0]):
         raise InvalidValue(field, container_path, "is where the agent has something of its own")
     return names

@@ -292,17 +292,22 @@ class AgentState:
             if task.executor.custom and task.info.HasField("max_completion_time"):
                 for kind in ("overtime", "overtime end"):
                     self.timers.cancel((kind, task.executor.container_id, task.key[1]))
-            if task.executor.custom and not task.executor.default:
-                self._unlink_volumes(task)
+            if task.executor.custom:
+                self.unlink_volumes(task)
             self.note_end(task)
         if task.executor.abandoned:
             self.settle(task.key, status)
             return
         self.updates.add(task.key, status, task.state, now)
 
-    def _unlink_volumes(self, task: Task) -> None:
-        """What is in a sandbox is not the task's, whose executor goes on."""
-        uses = uses_in(task.info.resources)
+    def unlink_volumes(self, task: Task) -> None:
+        """The task of an executor has ended: what is in a sandbox is not the task's, whose
+        executor goes on.  (Tasks of groups have sandboxes of their own.)"""
+        uses = [] if task.executor.default else uses_in(task.info.resources)
+        for other in task.executor.tasks.values() if uses else ():
+            if other is not task and not is_terminal(other.state):
+                others = uses_in(other.info.resources)
+                uses = [each for each in uses if each not in others]
         if uses:
             self.effects.append(UnlinkVolumes(task.executor.sandbox, uses))
 

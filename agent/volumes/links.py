@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 
 from agent.containers.sandbox import closing, open_directory, opened
-from agent.containers.volume_links import Place, link_volume
+from agent.containers.volume_links import Place, leads_to, link_volume
 from agent.core.sandbox_paths import names_of_link
 from agent.core.volume_uses import PATH_FIELD, VolumeUse
 from agent.volumes.store import VolumeStore
@@ -50,7 +50,7 @@ class VolumeLinks:
             with contextlib.suppress(OSError, MesosPyError), opened(self._work_dir) as root:
                 *above, name = names_of_link(PATH_FIELD, use.container_path)
                 with closing(open_directory(root, (*sandbox, *above))) as parent:
-                    if os.readlink(name, dir_fd=parent) == self._store.path_of(use.key):
+                    if leads_to(parent, name, self._store.path_of(use.key)):
                         os.unlink(name, dir_fd=parent)
 
 

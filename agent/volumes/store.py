@@ -23,7 +23,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from agent.containers.sandbox import check_part, closing, open_directory, opened
+from agent.containers.sandbox import check_part, closing, new_directory, open_directory, opened
 from agent.core.volume_uses import VolumeKey
 from agent.sandboxes.erasing import Trash, mounted_beneath, soften
 from mesos_py import logs
@@ -137,7 +137,7 @@ class VolumeStore:
                 text = f"{self.path_of(key)} is there and cannot be used ({error.strerror})"
                 hint = "no volume is known for it: see to what is in it, and remove it"
                 raise Conflict(f"{text}; {hint}", field="volumes") from None
-            os.mkdir(name, MODE, dir_fd=parent)
+            os.close(new_directory(parent, name, MODE))
 
     def _undo_create(self, done: list[VolumeKey]) -> None:
         for key in done:
@@ -378,7 +378,7 @@ class _Above:
                 # Also where it is there: a crash has left it perhaps before it was written.
                 self._changed[tuple(parts[:depth])] = None
                 with contextlib.suppress(FileExistsError):
-                    os.mkdir(part, _ABOVE, dir_fd=fd)
+                    os.close(new_directory(fd, part, _ABOVE))
                 below = open_directory(fd, (part,))
             finally:
                 os.close(fd)
@@ -400,7 +400,7 @@ def _next(volumes: Sequence[VolumeKey], done: Sequence[object]) -> VolumeKey:
 
 def _make(parent: int, name: str) -> None:
     with contextlib.suppress(FileExistsError):
-        os.mkdir(name, _ABOVE, dir_fd=parent)
+        os.close(new_directory(parent, name, _ABOVE))
     # Also of one that a crash has left perhaps before it was on the platter.
     os.fsync(parent)
 

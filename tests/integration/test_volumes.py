@@ -51,21 +51,23 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def test_what_was_written_outlives_the_agent_and_goes_when_it_is_destroyed(world: World) -> None:
     framework = world.framework
+    # It goes with the agent, and what comes afterwards is another one.
+    framework.gather(VOLUME + PART)
     world.agent.kill()
     world.cluster.wait_for_agent("a", "disconnected")
     world.agent.start()
     elsewhere = volume_at(VOLUME, "deep/mine")
-    offer = framework.offer(has=VOLUME + PART)
+    offer = framework.gather(VOLUME + PART)
     reads = 'test "$(cat deep/mine/file)" = hello'
     task = command_task("r", "r", offer, reads, resources=PART + elsewhere)
     framework.driver.launch_tasks(offer, task)
     framework.status("r", TASK_FINISHED)
-    offer = framework.offer(has=VOLUME + PART + Resources.parse("cpus:0.1;mem:32;disk:32"))
+    offer = framework.gather(VOLUME + PART + Resources.parse("cpus:0.1;mem:32;disk:32"))
     pod = command_task("g", "g", offer, reads, resources=PART + elsewhere)
     executor = default_executor("pod", mem=32)
     framework.driver.launch_group(offer, executor, [pod])
     framework.status("g", TASK_FINISHED)
-    offer = framework.offer(has=VOLUME)
+    offer = framework.gather(VOLUME)
     gone = destroy_volume(VOLUME, operation_id="gone")
     framework.driver.accept_offers(offer, [gone])
     assert framework.outcome("gone").state == OPERATION_FINISHED
@@ -76,7 +78,7 @@ def test_what_was_written_outlives_the_agent_and_goes_when_it_is_destroyed(world
 
 def test_a_task_of_an_executor_has_its_volume_for_as_long_as_it_runs(world: World) -> None:
     framework = world.framework
-    offer = framework.offer(has=VOLUME + PART + PART)
+    offer = framework.gather(VOLUME + PART + PART)
     echo = custom_executor("echo", [sys.executable, echo_executor.__file__], cpus=0.5, mem=32)
     task = executor_task("t", "t", offer, echo, data=b"run", resources=PART + VOLUME)
     framework.driver.launch_tasks(offer, task)
@@ -92,7 +94,7 @@ def test_a_task_of_an_executor_has_its_volume_for_as_long_as_it_runs(world: Worl
 def test_a_task_fails_whose_volume_cannot_be_where_it_says(world: World) -> None:
     """Its own file is there already."""
     framework = world.framework
-    offer = framework.offer(has=VOLUME + PART)
+    offer = framework.gather(VOLUME + PART)
     (source := world.work_dir.parent / "fetched").write_text("x")
     taken = volume_at(VOLUME, "fetched/data")
     task = command_task("t", "t", offer, "true", uris=[str(source)], resources=PART + taken)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TypeVar
+
+from agent.core.volume_uses import VolumeKey
 from agent.core.volumes import Directories
+from mesos_py.errors import Unavailable
+from mesos_py.resources import Resources
 from mesos_py.v1 import agent_pb2
 from mesos_py.v1 import types_pb2 as pb
 from tests.kit.agent_core import FRAMEWORK, AgentWorld
@@ -47,3 +53,31 @@ class VolumeWorld(AgentWorld):
 
 def made(volume_id: str = "v1", disk_mb: float = 10):
     return volume(ADS, disk_mb, volume_id)
+
+
+class Listed:
+    """Directories that are only a list of what was asked for."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+        self.full = False
+
+    def create(self, volumes: Sequence[VolumeKey]) -> None:
+        self._do("create", volumes)
+
+    def destroy(self, volumes: Sequence[VolumeKey], generation: int) -> None:
+        self._do("destroy", volumes)
+
+    def _do(self, what: str, volumes: Sequence[VolumeKey]) -> None:
+        if self.full:
+            raise Unavailable("no space left")
+        self.done += [f"{what} {each.role} {each.volume_id}" for each in volumes]
+
+
+H = TypeVar("H", pb.TaskInfo, pb.ExecutorInfo)
+
+
+def using(holder: H, resources: Resources) -> H:
+    """A task or executor that has these as well."""
+    holder.resources.extend(resources.to_proto())
+    return holder

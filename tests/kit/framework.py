@@ -142,10 +142,7 @@ class Framework(Scheduler):
 
     def offer(self, host: str = "", *, has: str | Resources = "") -> Offer:
         """A live offer of this host with at least these resources; nobody gets it twice."""
-        if isinstance(has, str):
-            wanted = Resources.parse(has) if has else EMPTY
-        else:
-            wanted = has
+        wanted = _wanted(has)
 
         def look(seen: list[Seen]) -> Offer | None:
             for offer in self._live(seen):
@@ -163,9 +160,9 @@ class Framework(Scheduler):
             self._used.add(offer.id.value)
             self.driver.decline_offers(offer, filters=0)
 
-    def gather(self, has: str) -> Offer:
+    def gather(self, has: str | Resources) -> Offer:
         """As `offer`; what is offered in pieces is given back until it comes as one."""
-        wanted = Resources.parse(has)
+        wanted = _wanted(has)
         end = time.monotonic() + PATIENCE_S
         while True:
             count = len(self.all("offers"))
@@ -173,7 +170,7 @@ class Framework(Scheduler):
                 if what(offer).contains(wanted):
                     self._used.add(offer.id.value)
                     return offer
-            assert time.monotonic() < end, f"no offer with {has}"
+            assert time.monotonic() < end, f"no offer with {wanted}"
             self.give_back()
             self.wait_for("offers", count=count + 1)
 
@@ -290,6 +287,12 @@ class Framework(Scheduler):
 
     def _note(self, kind: str, what: Any) -> None:
         self.seen.note(Seen(kind, what))
+
+
+def _wanted(has: str | Resources) -> Resources:
+    if isinstance(has, Resources):
+        return has
+    return Resources.parse(has) if has else EMPTY
 
 
 def what(offer: Offer) -> Resources:

@@ -168,14 +168,19 @@ def _volume(where: str, volume: pb.Volume, sandbox: str) -> MountPoint:
         raise InvalidValue(f"{where}.host_path", source, "must be a path of the host")
     if not source.startswith("/"):
         source = "/".join((sandbox, *_beneath(f"{where}.host_path", source)))
-    return MountPoint(source, str(PurePosixPath(target)), volume.mode == pb.Volume.RO)
+    return MountPoint(source, _place(target), volume.mode == pb.Volume.RO)
 
 
 def _persistent(use: VolumeUse, work_dir: str) -> MountPoint:
     target = use.container_path
     if not target.startswith("/"):
         target = f"{SANDBOX}/{target}"
-    return MountPoint(path_of(work_dir, use.key), str(PurePosixPath(target)), use.read_only)
+    return MountPoint(path_of(work_dir, use.key), _place(target), use.read_only)
+
+
+def _place(target: str) -> str:
+    """In one spelling: two slashes at the beginning are a place of its own to Python only."""
+    return str(PurePosixPath("/", target.lstrip("/")))
 
 
 def _beneath(where: str, path: str) -> tuple[str, ...]:

@@ -158,8 +158,22 @@ async def test_an_agent_whose_disk_is_full_of_other_things_can_register(shell, d
     await shell.may_register()
 
 
-async def test_an_executor_is_not_sent_a_task_whose_volume_cannot_be_shown(shell, launcher):
-    """Here nobody could show it."""
+class Unshown:
+    """Volumes of an agent whose locale cannot say their paths."""
+
+    links = property(lambda self: self)
+
+    def show_beneath(self, *_args):
+        "é".encode("ascii")
+
+
+@pytest.mark.parametrize(
+    ("volumes", "why"), [(None, "keeps no volumes"), (Unshown(), "UnicodeEncodeError")]
+)
+async def test_an_executor_is_not_sent_a_task_whose_volume_cannot_be_shown(
+    shell, launcher, volumes, why
+):
+    shell._volumes = volumes
     order = Event.RunTasks(framework_info=framework_info(), tasks=[for_executor("t")])
     shell.master_said([Event(type=Event.RUN_TASKS, run_tasks=order)])
     state = shell.core.state
@@ -169,4 +183,4 @@ async def test_an_executor_is_not_sent_a_task_whose_volume_cannot_be_shown(shell
     state.effects.append(LinkVolumes(key, executor_pb2.Event(), (task.key,), sandbox, [use]))
     shell.containers_told()
     assert task.state == pb.TASK_FAILED
-    assert "keeps no volumes" in task.status.message
+    assert why in task.status.message

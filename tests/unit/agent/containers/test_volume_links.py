@@ -177,7 +177,13 @@ def test_a_volume_whose_path_a_task_has_made_a_link_is_refused(opened, place, ou
     assert not list(outside.iterdir())
 
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="root gives directories away")
+@pytest.fixture
+def root(lacking):
+    if os.geteuid() != 0:
+        lacking("root, who gives directories away")
+
+
+needs_root = pytest.mark.usefixtures("root")
 
 
 @needs_root

@@ -65,6 +65,10 @@ def test_what_a_task_of_a_group_can_have(volume, field, of_parent):
             {"host_path": "data", "container_path": "stdout"},
             "volumes[0].container_path: 'stdout': is where the agent has something",
         ),
+        (
+            {"host_path": "data", "container_path": "stderr.1"},
+            "volumes[0].container_path: 'stderr.1': is where the agent has something",
+        ),
         ({"source": sandbox_path(path="/x")}, "volumes[0].source.sandbox_path.path: '/x': must"),
         ({"source": sandbox_path(path="a/..")}, "volumes[0].source.sandbox_path.path: 'a/..'"),
         ({"source": sandbox_path(0)}, "sandbox_path.type: 'UNKNOWN': must be SELF or PARENT"),

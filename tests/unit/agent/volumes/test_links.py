@@ -42,8 +42,11 @@ def test_what_is_written_through_the_link_is_in_the_volume(links, here, volume):
     assert (volume / "file").read_text() == "x"
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="gives a directory to another user")
-def test_the_volume_belongs_to_whom_the_sandbox_does_and_what_is_in_it_stays(links, here, volume):
+def test_the_volume_belongs_to_whom_the_sandbox_does_and_what_is_in_it_stays(
+    links, here, volume, lacking
+):
+    if os.getuid() != 0:
+        lacking("root, who gives directories away")
     (volume / "file").write_text("x")
     os.chown(here, 12345, 54321)
     links.show_beneath([USE], PARTS)
@@ -79,3 +82,17 @@ def test_a_volume_or_a_sandbox_that_is_not_there_is_said(links, volume):
     volume.rmdir()
     with pytest.raises(Unavailable, match=r"'v1' of the role 'ads' cannot be used: No such"):
         links.show_beneath([USE], PARTS)
+
+
+def test_the_directory_of_the_agent_may_be_named_otherwise_after_a_restart(tmp_path):
+    real, named = tmp_path / "real", tmp_path / "named"
+    real.mkdir()
+    named.symlink_to(real)
+    VolumeStore(str(real)).create([USE.key])
+    with sandbox.opened(str(real)) as root:
+        os.close(sandbox.create(root, PARTS, os.getuid(), os.getgid()))
+    VolumeLinks(str(named)).show_beneath([USE], PARTS)
+    links = VolumeLinks(str(real))
+    links.show_beneath([USE], PARTS)
+    links.hide_beneath([USE], PARTS)
+    assert not (real.joinpath(*PARTS) / "deep/data").is_symlink()

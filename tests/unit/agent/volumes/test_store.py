@@ -365,3 +365,15 @@ def test_a_disk_that_is_read_only_is_not_said_to_be_in_the_way(store, place, mon
     monkeypatch.setattr(os, "rmdir", read_only)
     with pytest.raises(Unavailable, match="cannot be made: Read-only file system"):
         store.create([KEY])
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+def test_whatever_the_umask_of_the_agent_users_get_to_their_volumes(store, tmp_path, place, umask):
+    before = os.umask(umask)
+    try:
+        store.create([KEY])
+    finally:
+        os.umask(before)
+    above = [place.parent, place.parent.parent, tmp_path / "volumes"]
+    assert [each.stat().st_mode & 0o777 for each in above] == [0o755] * 3
+    assert place.stat().st_mode & 0o777 == 0o750

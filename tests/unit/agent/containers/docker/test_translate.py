@@ -188,6 +188,14 @@ def test_persistent_volumes_are_mounts_and_relative_paths_are_in_the_sandbox():
     ]
 
 
+def test_two_slashes_at_the_beginning_are_one():
+    spec = container_spec()
+    keys = [VolumeKey("ads", name) for name in ("v1", "v2")]
+    spec.volumes = [VolumeUse(keys[0], "/d"), VolumeUse(keys[1], "//d")]
+    with pytest.raises(InvalidValue, match="is mounted already"):
+        request(spec)
+
+
 def test_a_persistent_volume_is_not_mounted_over_another():
     spec = container_spec()
     spec.volumes = [VolumeUse(VolumeKey("ads", name), "data") for name in ("v1", "v2")]
