@@ -66,7 +66,7 @@ def conversion_of(operation: pb.Offer.Operation, known: Resources = EMPTY) -> Co
         return Conversion(consumed, _earlier(consumed, reserved.before))
     if operation.type == Operation.CREATE:
         converted = _volumes("create.volumes", operation.create.volumes)
-        require_new_volumes(EMPTY, converted)
+        require_new_volumes(EMPTY, converted, f"create.volumes.{_ID}")
         return Conversion(converted.renamed(reserved.disk_of), converted)
     if operation.type == Operation.DESTROY:
         consumed = _volumes("destroy.volumes", operation.destroy.volumes)
@@ -90,7 +90,7 @@ def _volumes(field: str, messages: Iterable[pb.Resource]) -> Resources:
             where = f"{field}.{reserved.plain_name(key)}"
             raise InvalidResources(where, key, "is no persistent volume")
         if volume.read_only:
-            where = f"{field}.{reserved.plain_name(key)}.disk.volume.mode"
+            where = f"{field}.{reserved.plain_name(key)}.volume.mode"
             raise InvalidResources(where, "RO", "must be RW: only its use can be read-only")
     return resources
 
@@ -163,20 +163,20 @@ def _identity(key: str) -> tuple[str, str]:
     return reserved.disk_of(key), volume.volume_id
 
 
-def require_new_volumes(known: Resources, made: Resources) -> None:
+def require_new_volumes(known: Resources, made: Resources, field: str = _ID) -> None:
     """Raises InvalidResources where a role would have two volumes of one id on an agent that
     has `known` and gets `made` (as in Mesos, whoever makes it)."""
-    _require_new(known, made.scalars)
+    _require_new(known, made.scalars, field)
 
 
-def _require_new(known: Resources, names: Iterable[str]) -> None:
+def _require_new(known: Resources, names: Iterable[str], field: str = _ID) -> None:
     found: set[tuple[str, str]] = set()
     for key in filter(reserved.is_volume, names):
         role, volume_id = named = _role_and_id(key)
         there = any(_role_and_id(name) == named for name in _of_id(known, volume_id))
         if there or named in found:
             reason = f"the role {role} has a volume of that id there already"
-            raise InvalidResources(_ID, volume_id, reason)
+            raise InvalidResources(field, volume_id, reason)
         found.add(named)
 
 

@@ -36,6 +36,8 @@ class Volume(NamedTuple):
 def from_disk(where: str, message: pb.Resource) -> Volume:
     """What a message with a `disk` says.
 
+    where: the resource, by its name.
+
     Raises InvalidResources, with `where` in its field, for what is no volume that can be,
     and for disks of a kind of their own, which are not there.
     """
@@ -44,19 +46,19 @@ def from_disk(where: str, message: pb.Resource) -> Volume:
         raise InvalidResources(f"{where}.disk", message.name, "only a disk can be a volume")
     if disk.HasField("source"):
         reason = "disks of a kind of their own are not supported"
-        raise InvalidResources(f"{where}.disk.source", "", reason)
+        raise InvalidResources(f"{where}.source", "", reason)
     if not disk.HasField("persistence"):
         reason = "a volume must have an id" if disk.HasField("volume") else "must not be empty"
-        raise InvalidResources(f"{where}.disk.persistence.id", "", reason)
+        raise InvalidResources(f"{where}.persistence.id", "", reason)
     try:
-        volume_id = check_id(f"{where}.disk.persistence.id", disk.persistence.id)
+        volume_id = check_id(f"{where}.persistence.id", disk.persistence.id)
     except InvalidValue as error:
         raise InvalidResources(error.field, disk.persistence.id, error.reason) from None
     principal = disk.persistence.principal if disk.persistence.HasField("principal") else None
     if principal is not None and len(principal.encode()) > MAX_PRINCIPAL_BYTES:
         reason = f"must be at most {MAX_PRINCIPAL_BYTES} bytes"
-        raise InvalidResources(f"{where}.disk.persistence.principal", principal, reason)
-    path = _container_path(f"{where}.disk.volume", disk)
+        raise InvalidResources(f"{where}.persistence.principal", principal, reason)
+    path = _container_path(f"{where}.volume", disk)
     return Volume(volume_id, path, principal, disk.volume.mode == pb.Volume.RO)
 
 

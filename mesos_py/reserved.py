@@ -147,6 +147,17 @@ def role_of(key: str) -> str:
     return stack[-1].role if stack else "*"
 
 
+def in_words(key: str) -> str:
+    """What the amount of that name is, for people."""
+    stack, volume = stack_of(key), volume_of(key)
+    if not stack:
+        return key
+    if volume is not None:
+        return f"volume {volume.volume_id} of {stack[-1].role}"
+    by = f" by {stack[-1].principal}" if stack[-1].principal is not None else ""
+    return f"{plain_name(key)} reserved for {stack[-1].role}{by}"
+
+
 def is_refined(key: str) -> bool:
     """Whether of what is reserved for a role something is reserved for one below it."""
     return len(stack_of(key)) > 1

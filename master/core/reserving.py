@@ -198,7 +198,7 @@ def _require_unused(
     wanted = conversion.consumed
     if not unused.contains(wanted):
         name, asked, there = unused.shortfalls(wanted)[0]
-        text = f"{name}: {asked} wanted, {there} there that nobody uses"
+        text = f"{reserved.in_words(name)}: {asked} wanted, {there} there that nobody uses"
         raise Conflict(text, agent=agent.agent_id, field=name, value=asked)
 
 

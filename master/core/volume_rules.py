@@ -34,7 +34,7 @@ def require_sound(operation: pb.Offer.Operation, conversion: Conversion, there: 
     """Raises InvalidResources for a new volume of an id that there is, and for what is no
     volume of the agent, which has all that is `there`, what `_missing` makes."""
     if operation.type == Operation.CREATE:
-        require_new_volumes(there, conversion.converted)
+        require_new_volumes(there, conversion.converted, f"create.volumes.{_ID}")
         return
     for key, milli in conversion.consumed.scalars.items():
         volume = reserved.volume_of(key)

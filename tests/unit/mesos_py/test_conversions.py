@@ -134,7 +134,10 @@ def test_volumes_grow_and_shrink_by_what_they_are_made_of():
         (create(amount(ALICE, disk=64)), r"create\.volumes\.disk.*is no persistent volume"),
         (create(volume(ALICE, 1, read_only=True)), r"mode.*RO.*must be RW"),
         (create(EMPTY), r"create\.volumes.*must not be empty"),
-        (create(volume(ALICE, 1) + volume(ALICE, 1, path="x")), "has a volume of that id"),
+        (
+            create(volume(ALICE, 1) + volume(ALICE, 1, path="x")),
+            r"^create\.volumes\.disk\.persistence\.id: 'v1': .* has a volume of that id",
+        ),
         (create(volume(ALICE, 1) + volume(by("ads"), 1)), "role ads has a volume of that id"),
         (destroy(amount(ALICE, disk=64)), r"destroy\.volumes\.disk.*is no persistent volume"),
         (grow(amount(ALICE, disk=1), amount(ALICE, disk=1)), "is no persistent volume"),

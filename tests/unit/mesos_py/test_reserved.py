@@ -4,6 +4,7 @@ import pytest
 
 from mesos_py import reserved
 from mesos_py.errors import InvalidResources
+from mesos_py.persistent import Volume
 from mesos_py.reserved import Reservation, key_of
 from mesos_py.resources import Resources
 from mesos_py.v1 import types_pb2 as pb
@@ -150,19 +151,19 @@ MODELESS.persistence.id = "v1"
     [
         ([disk(persistence())], "role", "of reserved disk"),
         ([disk(persistence(), name="cpus", role="web")], "disk", "only a disk"),
-        ([disk(BARE, role="web")], "disk.persistence.id", "must have an id"),
-        ([disk(pb.Resource.DiskInfo(), role="web")], "disk.persistence.id", "must not be empty"),
-        ([disk(SOURCE, role="web")], "disk.source", "not supported"),
-        ([disk(PLACELESS, role="web")], "disk.volume", "must say where"),
-        ([disk(MODELESS, role="web")], "disk.volume.mode", "must be RW or RO"),
-        ([disk(persistence("a/b"), role="web")], "disk.persistence.id", "slash"),
-        ([disk(persistence(".."), role="web")], "disk.persistence.id", "'..'"),
-        ([disk(persistence("x" * 256), role="web")], "disk.persistence.id", "longer"),
-        ([disk(persistence(path="//"), role="web")], "disk.volume.container_path", "a place"),
-        ([disk(persistence(path="a/../b"), role="web")], "disk.volume.container_path", "no '..'"),
-        ([disk(persistence(path="a\0"), role="web")], "disk.volume.container_path", "zero byte"),
-        ([disk(persistence(path="é" * 513), role="web")], "disk.volume.container_path", "1024"),
-        ([disk(persistence(host_path="/"), role="web")], "disk.volume.host_path", "its agent"),
+        ([disk(BARE, role="web")], "persistence.id", "must have an id"),
+        ([disk(pb.Resource.DiskInfo(), role="web")], "persistence.id", "must not be empty"),
+        ([disk(SOURCE, role="web")], "source", "not supported"),
+        ([disk(PLACELESS, role="web")], "volume", "must say where"),
+        ([disk(MODELESS, role="web")], "volume.mode", "must be RW or RO"),
+        ([disk(persistence("a/b"), role="web")], "persistence.id", "slash"),
+        ([disk(persistence(".."), role="web")], "persistence.id", "'..'"),
+        ([disk(persistence("x" * 256), role="web")], "persistence.id", "longer"),
+        ([disk(persistence(path="//"), role="web")], "volume.container_path", "a place"),
+        ([disk(persistence(path="a/../b"), role="web")], "volume.container_path", "no '..'"),
+        ([disk(persistence(path="a\0"), role="web")], "volume.container_path", "zero byte"),
+        ([disk(persistence(path="é" * 513), role="web")], "volume.container_path", "1024"),
+        ([disk(persistence(host_path="/"), role="web")], "volume.host_path", "its agent"),
         ([disk(persistence(), role="web")] * 2, "disk", "is there twice"),
     ],
 )
@@ -171,6 +172,18 @@ def test_volumes_that_cannot_be_are_refused_with_their_place(messages, field, wh
         Resources.from_proto("resources", messages)
     name = messages[0].name
     assert caught.value.field == f"resources.{name}.{field}"
+
+
+def test_people_are_told_in_words_what_an_amount_is():
+    refined = (Reservation("ads"), Reservation("ads/x", "dynamic", "alice"))
+    names = ["cpus", key_of("cpus", refined[:1]), key_of("disk", refined)]
+    names.append(key_of("disk", refined, Volume("v1", "data")))
+    assert [reserved.in_words(name) for name in names] == [
+        "cpus",
+        "cpus reserved for ads",
+        "disk reserved for ads/x by alice",
+        "volume v1 of ads/x",
+    ]
 
 
 def test_the_name_of_an_odd_role_is_that_of_no_volume():
