@@ -162,6 +162,12 @@ def ports(*spans: tuple[int, int]) -> Callable[[TaskInfo], object]:
     return change
 
 
+def nothing(task: TaskInfo) -> None:
+    """What is zero is left out, and then there is nothing."""
+    for resource in task.resources:
+        resource.scalar.value = 0
+
+
 def both_kinds(task: TaskInfo) -> None:
     task.executor.CopyFrom(custom_executor("e", "true"))
 
@@ -185,8 +191,7 @@ BAD_TASKS: dict[str, tuple[Callable[[TaskInfo], object], str, str]] = {
     "negative": (amount("cpus", -1), "resources.cpus", "-1"),
     "nan": (amount("cpus", NAN), "resources.cpus", "nan"),
     "infinite": (amount("mem", INFINITY), "resources.mem", "inf"),
-    "nothing": (amount("cpus", 0), "resources.cpus", "0"),
-    "tiny": (amount("cpus", 0.0001), "resources.cpus", "0.0001"),
+    "nothing": (nothing, "resources", "''"),
     "astronomic": (amount("mem", 1e300), "resources.mem", "1e+300"),
     "larger than the offer": (amount("cpus", 2.001), "resources.cpus", "2.001"),
     "unnamed resource": (lambda t: setattr(t.resources[0], "name", ""), "resources.name", "''"),
@@ -295,7 +300,9 @@ def test_a_task_that_cannot_be_is_an_error_and_all_of_its_offer_comes_back(raw, 
     assert again.resources == offer.resources
 
 
-@pytest.mark.parametrize("operation", [Offer.Operation.CREATE, Offer.Operation.DESTROY, 999])
+@pytest.mark.parametrize(
+    "operation", [Offer.Operation.CREATE_DISK, Offer.Operation.DESTROY_DISK, 999]
+)
 def test_an_operation_that_is_not_there_is_refused_by_name(raw, operation):
     offer = raw.offer(of("a"))
     call = Call.Accept(offer_ids=[offer.id], operations=[Offer.Operation(type=operation)])
