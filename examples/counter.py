@@ -248,8 +248,11 @@ class Counter(mesos_py.Scheduler):
 @click.option("--remove", is_flag=True, help="Take the counter away, with its number.")
 def main(master: str, state: Path, role: str, remove: bool) -> None:
     """Count, and go on counting, whatever is killed."""
-    notes = Notes.read(state)
-    notes.write()
+    try:
+        notes = Notes.read(state)
+        notes.write()
+    except (OSError, ValueError, TypeError) as error:
+        raise click.ClickException(f"--state {state}: {error}") from error
     framework = FrameworkInfo(name="counter", roles=[role])
     framework.id.value = notes.framework_id
     # So that a task on an agent that is cut off is not taken for one that is gone.

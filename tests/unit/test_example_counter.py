@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import mesos_py
-from examples.counter import DISK, LABELS, MAX_FAILURES, NEED, Counter, Notes
+from examples.counter import DISK, LABELS, MAX_FAILURES, NEED, Counter, Notes, main
 from mesos_py.conversions import conversion_of
 from mesos_py.errors import MesosPyError
 from mesos_py.resources import Resources
@@ -203,3 +204,14 @@ def test_an_offer_that_was_gone_is_no_end_of_removing(notes, driver):
     assert conversion_of(unreserve).consumed == left
     made.operation_update(driver, said("remove-1", types_pb2.OPERATION_FINISHED))
     assert driver.made("stop")
+
+
+@pytest.mark.parametrize("content", [None, "[1", '{"other": 1}'])
+def test_a_file_that_cannot_be_used_is_said(tmp_path, content):
+    file = tmp_path / "below" / "counter.json"
+    if content is not None:
+        file.parent.mkdir()
+        file.write_text(content)
+    done = CliRunner().invoke(main, ["--master", "127.0.0.1:1", "--state", str(file)])
+    assert done.exit_code == 1
+    assert f"--state {file}: " in done.output
