@@ -11,7 +11,7 @@ from mesos_py import launch, reserve, reserved_for
 from mesos_py.resources import Resources
 from mesos_py.states import TASK_FAILED, TASK_FINISHED, TASK_KILLED, TASK_RUNNING
 from mesos_py.tasks import command_task, custom_executor, default_executor, executor_task
-from mesos_py.v1.types_pb2 import OPERATION_FINISHED
+from mesos_py.v1.types_pb2 import OPERATION_ERROR, OPERATION_FINISHED
 from mesos_py.volumes import create_volume, destroy_volume, volume_at, volume_on
 from tests.kit import echo_executor
 from tests.kit.cluster import Cluster, Daemon
@@ -74,6 +74,27 @@ def test_what_was_written_outlives_the_agent_and_goes_when_it_is_destroyed(world
     assert not world.place.exists()
     trash = world.work_dir / "volumes/.trash"
     until(lambda: trash.is_dir() and not list(trash.iterdir()))
+
+
+def test_a_task_keeps_its_volume_while_the_agent_is_killed_and_comes_back(world: World) -> None:
+    framework = world.framework
+    offer = framework.gather(VOLUME + PART)
+    program = "while [ ! -e data/go ]; do sleep 0.1; done; echo after >> data/file"
+    task = command_task("u", "u", offer, program, resources=PART + VOLUME)
+    framework.driver.launch_tasks(offer, task)
+    framework.status("u", TASK_RUNNING)
+    for _ in range(2):
+        world.agent.kill()
+        world.cluster.wait_for_agent("a", "disconnected")
+        world.agent.start()
+    # It is in no offer, old or new.
+    gone = destroy_volume(VOLUME, operation_id="gone")
+    framework.driver.accept_offers(framework.offer(), [gone])
+    assert framework.outcome("gone").state == OPERATION_ERROR
+    (world.place / "go").touch()
+    framework.status("u", TASK_FINISHED)
+    assert (world.place / "file").read_text() == "hello\nafter\n"
+    framework.gather(VOLUME + PART)
 
 
 def test_a_task_of_an_executor_has_its_volume_for_as_long_as_it_runs(world: World) -> None:
