@@ -130,7 +130,7 @@ def with_volumes_as(known: Resources, resources: Resources) -> Resources:
     written to; it is the volume of its id nevertheless.  Raises InvalidResources for what is
     one volume twice.
     """
-    if not any(map(reserved.is_volume, resources.scalars)):
+    if not resources.has_volumes:
         return resources
     scalars: dict[str, int] = {}
     for key, milli in resources.scalars.items():

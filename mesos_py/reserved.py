@@ -52,11 +52,17 @@ class _Made:
     """Whether there is any such name: where nothing is ever reserved nobody looks further."""
 
     any = False
+    volume = False
 
 
 def none_made() -> bool:
     """Whether this process has not seen a reserved amount yet."""
     return not _Made.any
+
+
+def no_volume_made() -> bool:
+    """Whether this process has not seen a persistent volume yet."""
+    return not _Made.volume
 
 
 def is_reserved(key: str) -> bool:
@@ -85,6 +91,7 @@ def key_of(name: str, stack: Stack, volume: Volume | None = None) -> str:
             return f"{name}({role})"
     items: list[object] = [_item(each) for each in stack]
     if volume is not None:
+        _Made.volume = True
         items.append({"volume": _volume_item(volume)})
     return f"{name}({json.dumps(items, separators=(',', ':'))})"
 

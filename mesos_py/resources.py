@@ -209,6 +209,11 @@ class Resources:
         return not reserved.none_made() and any(map(reserved.is_reserved, self.names()))
 
     @property
+    def has_volumes(self) -> bool:
+        """Whether there are persistent volumes among them."""
+        return not reserved.no_volume_made() and any(map(reserved.is_volume, self.scalars))
+
+    @property
     def plain(self) -> Resources:
         """By plain names: what is reserved counts like what is not.  Ports and items that
         are there both ways are there once.  The same object where nothing is reserved."""
@@ -264,8 +269,7 @@ class Resources:
         """Whether all of `other` could be taken from this: of a volume the whole."""
         mine = self.scalars
         for name, milli in other.scalars.items():
-            there = mine.get(name, 0)
-            if there < milli or (there > milli and reserved.is_volume(name)):
+            if mine.get(name, 0) < milli:
                 return False
         for name, spans in other.ranges.items():
             if not rng.contains(self.ranges.get(name, ()), spans):
@@ -273,7 +277,11 @@ class Resources:
         for name, items in other.sets.items():
             if not items <= self.sets.get(name, frozenset()):
                 return False
-        return True
+        return not other.has_volumes or self._has_whole_volumes(other)
+
+    def _has_whole_volumes(self, other: Resources) -> bool:
+        volumes = filter(reserved.is_volume, other.scalars)
+        return all(self.scalars.get(name) == other.scalars[name] for name in volumes)
 
     def shortfalls(self, wanted: Resources) -> list[tuple[str, str, str]]:
         """What keeps `wanted` from fitting: (name, wanted, what there is), as texts."""

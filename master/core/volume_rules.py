@@ -88,7 +88,7 @@ def uses(info: pb.TaskInfo, resources: Resources, there: Resources) -> Resources
     Raises InvalidResources for a volume that is there twice, and InvalidValue for one that
     cannot be where the task wants to see it.
     """
-    if not any(map(reserved.is_volume, resources.scalars)):
+    if not resources.has_volumes:
         return resources
     of_executor = info.HasField("executor") and info.executor.type != pb.ExecutorInfo.DEFAULT
     container = info.executor.container if of_executor else info.container
@@ -100,7 +100,7 @@ def uses_of_executor(
     executor: pb.ExecutorInfo, resources: Resources, there: Resources
 ) -> Resources:
     """The same for those of an executor."""
-    if not any(map(reserved.is_volume, resources.scalars)):
+    if not resources.has_volumes:
         return resources
     _require_visible("executor.resources", executor.resources, executor.container)
     return with_volumes_as(there, resources)
